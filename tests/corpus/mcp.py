@@ -110,10 +110,6 @@ OTHERS = (
         for name in ("task_intake", "tool_selection", "decision_memo", "content", "delegation", "nothing")
     ),
     'prompts/get {"name": "task_intake"}',
-    'completion/complete {"ref": {"type": "ref/prompt", "name": "task_intake"}, '
-    '"argument": {"name": "question", "value": "a"}}',
-    'completion/complete {"ref": {"type": "ref/resource", "uri": "wellkept://agent/{agent}/details/{key}"}, '
-    '"argument": {"name": "key", "value": ""}}',
 )
 
 

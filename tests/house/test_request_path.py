@@ -12,7 +12,6 @@ from starlette.testclient import TestClient
 
 from tests.house.source import MODULES, PACKAGE, reject
 from wellkept.api.wellkept import Wellkept
-from wellkept.server import app
 from wellkept.server.app import create_app
 from wellkept.settings import Settings
 from wellkept.upkeep import embedding
@@ -38,7 +37,6 @@ class FilesCrossed:
 def test_storing_a_memory_over_rest_crosses_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The thread that embeds later is no part of the request.
     monkeypatch.setattr(embedding, "GATHER", 60.0)
-    monkeypatch.setattr(app, "PREPARE_SECONDS", 60.0)
     crossed, before = FilesCrossed(), sys.getprofile()
     settings = Settings(url=f"sqlite:///{tmp_path}/memory.db")
     with Wellkept(settings=settings) as wellkept:

@@ -323,37 +323,16 @@ def test_there_is_no_session_to_listen_to_or_to_end(door: Door, method: str) -> 
     assert (refusal.status_code, refusal.headers["Allow"]) == (405, "POST")
 
 
-def test_an_answer_is_json_or_a_stream_as_the_client_likes(door: Door) -> None:
+def test_an_answer_is_json(door: Door) -> None:
     with door.client("acme") as client:
         plain = posted(client, "initialize", HELLO)
-        stream = posted(client, "initialize", HELLO, headers={"Accept": STREAM_FIRST})
+        either = posted(client, "initialize", HELLO, headers={"Accept": STREAM_FIRST})
         neither = posted(client, "initialize", HELLO, headers={"Accept": "text/html"})
 
-    assert plain.headers["Content-Type"] == JSON
-    assert stream.headers["Content-Type"].startswith("text/event-stream")
-    (told,) = (line for line in stream.text.splitlines() if line.startswith("data:"))
-    assert json.loads(told.removeprefix("data:")) == plain.json()
+    assert plain.headers["Content-Type"] == either.headers["Content-Type"] == JSON
     assert plain.json()["result"]["protocolVersion"] == "2025-06-18"
-    assert "mcp-session-id" not in {*plain.headers, *stream.headers}, "any server of a group may answer the next one"
+    assert "mcp-session-id" not in plain.headers, "any server of a group may answer the next one"
     assert neither.status_code == 406
-
-
-@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-def test_a_client_that_likes_streams_is_served_too(door: Door, mode: str) -> None:
-    async def prefer(request: httpx2.Request) -> None:
-        request.headers["Accept"] = STREAM_FIRST
-
-    async def run() -> None:
-        sent = {"Authorization": f"Bearer {door.keys['acme', KeyScope.WRITE]}"}
-        async with (
-            httpx2.AsyncClient(
-                headers=sent, timeout=PATIENCE, trust_env=False, event_hooks={"request": [prefer]}
-            ) as http,
-            Client(streamable_http_client(f"{door.address}/mcp", http_client=http), mode=mode) as client,
-        ):
-            assert answer(await client.call_tool("memory_store", {"text": "by stream"}))["ok"]
-
-    anyio.run(run)
 
 
 def test_what_is_no_message_is_refused_and_never_an_error_of_ours(door: Door) -> None:
@@ -374,10 +353,9 @@ def test_what_is_no_message_is_refused_and_never_an_error_of_ours(door: Door) ->
             b'{"id":' + b"9" * 9_000,
         ):
             for headers in ({}, modern):
-                for accept in (JSON, STREAM_FIRST):
-                    sent = {"Content-Type": JSON, "Accept": accept, **headers}
-                    refusal = client.post("/mcp", content=content, headers=sent)
-                    assert 400 <= refusal.status_code < 500, (content[:40], headers, refusal.text)
+                sent = {"Content-Type": JSON, "Accept": JSON, **headers}
+                refusal = client.post("/mcp", content=content, headers=sent)
+                assert 400 <= refusal.status_code < 500, (content[:40], headers, refusal.text)
         wrong = posted(client, "tools/list", headers={"Content-Type": "text/plain"})
         assert wrong.status_code in (400, 415)
 
@@ -502,8 +480,7 @@ def takes_connections(address: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("accept", [JSON, STREAM_FIRST])
-def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: Path, accept: str) -> None:
+def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: Path) -> None:
     url, begun, go_on = f"sqlite:///{tmp_path}/memory.db", tmp_path / "begun", tmp_path / "go_on"
     os.mkfifo(go_on)
     params = {"name": "remember", "arguments": {"text": "kept"}}
@@ -512,7 +489,7 @@ def test_a_call_under_way_is_answered_when_the_server_is_told_to_stop(tmp_path: 
         ThreadPoolExecutor() as pool,
         client_of(server.address) as client,
     ):
-        asked = pool.submit(posted, client, "tools/call", params, headers={"Accept": accept})
+        asked = pool.submit(posted, client, "tools/call", params)
         wait_until(begun.exists)
         stopping = pool.submit(server.stop)
         wait_until(lambda: not takes_connections(server.address))

@@ -14,9 +14,7 @@ from mcp import Client, MCPError
 from mcp.types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    PromptReference,
     ReadResourceResult,
-    ResourceTemplateReference,
     TextContent,
     TextResourceContents,
 )
@@ -260,31 +258,6 @@ def test_the_sets_decide_what_can_be_read_and_asked(store: Wellkept) -> None:
         assert refusal.value.code == INVALID_PARAMS
 
     with_client(store, ask, sets=["notes"])
-
-
-@both_eras
-def test_addresses_are_completed(store: Wellkept, mode: str) -> None:
-    memory = store.agent("atlas")
-    log, notes = memory.details.store("one", description="build log").key, memory.details.store("two").key
-    store.agent("bob").details.store("three", description="build log of bob")
-
-    async def ask(client: Client) -> None:
-        async def values(kind: str, name: str, typed: str) -> list[str]:
-            ref = ResourceTemplateReference(uri=TEMPLATES[kind].uri_template)
-            return (await client.complete(ref, {"name": name, "value": typed})).completion.values
-
-        assert await values("details", "key", "") == [notes, log]
-        assert await values("details", "key", log[:4].upper()) == [log]
-        assert await values("private-memory", "agent", "at") == ["atlas"]
-        assert await values("private-memory", "agent", "bob") == []
-        assert await values("skills", "name", "") == ["greet"]
-        assert await values("details", "grep", "") == []
-        nowhere = ResourceTemplateReference(uri="file:///{path}")
-        assert (await client.complete(nowhere, {"name": "path", "value": ""})).completion.values == []
-        prompt = PromptReference(name="task_intake")
-        assert (await client.complete(prompt, {"name": "question", "value": "w"})).completion.values == []
-
-    with_client(store, ask, mode=mode)
 
 
 @both_eras

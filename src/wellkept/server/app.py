@@ -13,7 +13,6 @@ from typing import Any
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette import routing as starlette_routing
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,7 +21,6 @@ from wellkept.agent import AgentRunner
 from wellkept.api.wellkept import Wellkept
 from wellkept.server import openapi
 from wellkept.server.console.guard import ConsoleGuard
-from wellkept.server.console.pages import compile_frame
 from wellkept.server.http.auth import AuthMiddleware, KeyCheck
 from wellkept.server.http.connection import Connections, check_proxies
 from wellkept.server.http.errors import add_error_handlers
@@ -32,26 +30,22 @@ from wellkept.server.http.metrics import Metrics
 from wellkept.server.http.requests import DeadlineMiddleware, HostGuard, RequestMiddleware
 from wellkept.server.http.routing import FoundRoute, LongJobs, Route, Router, RouteTable, is_console
 from wellkept.server.mcp import mounting
-from wellkept.server.rest.health import StoreChecks
+from wellkept.server.rest import agents, details, health, history, items, knowledge, memories, recall, sessions, tenant
 from wellkept.server.rest.shapes import ErrorBody
 from wellkept.server.threads import BodyReader, Threads
 
-
-def _import_routers(package: str, modules: str) -> Sequence[Router]:
-    return [import_module(f"wellkept.server.{package}.{name}").router for name in modules.split()]
-
-
-GROUPS = _import_routers(
-    "rest",
-    "health agents memories items facts recall sessions details context history data knowledge keys changes agent_runs",
+GROUPS: Sequence[Router] = (
+    *(health.router, agents.router, memories.router, items.router, memories.facts, recall.router, sessions.router),
+    *(details.router, recall.prompts, history.router, tenant.router, knowledge.router, tenant.keys),
+    *(memories.changes, agents.runs),
 )
 """The routes of the REST API, in the order of its reference."""
 
-PAGES = _import_routers(
-    "console",
+CONSOLE_PAGES = (
     "login_pages home memories bulk memory agent_forms ask prompts conversations changes details documents knowledge "
-    "history users tenant upkeep",
-)
+    "history users tenant upkeep"
+).split()
+PAGES: Sequence[Router] = [import_module(f"wellkept.server.console.{name}").router for name in CONSOLE_PAGES]
 
 REST: Sequence[Route] = [*(route for each in (openapi.router, *GROUPS) for route in each.routes), mounting.ROUTE]
 CONSOLE: Sequence[Route] = [route for each in PAGES for route in each.routes]
@@ -62,9 +56,6 @@ to ten times 5 ms for each thread that computes."""
 
 PUBLISH_SECONDS = 5.0
 """Interval at which the state of background threads is published for scrapes that another process answers."""
-
-PREPARE_SECONDS = 0.5
-"""Time after the start at which the console is prepared; programs that wait for the server go first."""
 
 DESCRIPTION = """Memory for AI agents. An agent is created by its first memory, or explicitly with a name and a prompt.
 
@@ -106,7 +97,9 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=lambda route: route.name,
+        servers=openapi.SERVERS,
+        openapi_tags=[{"name": name, "description": description} for name, description in openapi.TAGS.items()],
         telemetry=NO_TELEMETRY,
         responses={"default": {"model": ErrorBody}},
     )
@@ -126,7 +119,6 @@ def _add_routes(app: FastAPI, wellkept: Wellkept) -> None:
     app.state.routes = RouteTable([*REST, *CONSOLE])
     for each in (*GROUPS, *PAGES, openapi.router):
         app.include_router(each.api)
-    app.state.reference = openapi.ReferencePage(app)
     app.state.mcp = mounting.create_endpoint(wellkept)
     endpoint = starlette_routing.Route(mounting.PATH, app.state.mcp, methods=["POST"], include_in_schema=False)
     app.router.routes.append(endpoint)
@@ -144,7 +136,7 @@ def _add_middlewares(
     state.keys = KeyCheck(wellkept, state.metrics, shared and shared / "failures")
     most = 0 if settings.trusted_proxies else settings.max_connections
     state.connections = Connections(most=most, refused=state.metrics.refused.labels("connections"))
-    state.store_checks = StoreChecks()
+    state.store_checks = health.StoreChecks()
     # One for each concurrent request: a tenant has a share of those, so its slow work leaves threads to others.
     state.threads = Threads(most=settings.max_requests + SPARE)
     state.reader = BodyReader()
@@ -187,11 +179,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     app.state.wellkept.maintenance.start()
     app.state.wellkept.embedding.warm_up()
     publishing = asyncio.create_task(_publish_metrics(app.state.metrics))
-    preparing = asyncio.create_task(_prepare_pages(app))
     async with app.state.mcp.running():
         yield {"connections": app.state.connections}
     publishing.cancel()
-    preparing.cancel()
     app.state.wellkept.maintenance.stop()
     gc.unfreeze()
     sys.setswitchinterval(interval)
@@ -199,22 +189,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
     app.state.reader.close()
 
 
-async def _prepare_pages(app: FastAPI) -> None:
-    """Build the routes and the frame of the console; otherwise, its first visitor would wait for them."""
-    await asyncio.sleep(PREPARE_SECONDS)
-    scope = {"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []}
-    for route in app.routes[1:]:
-        route.matches(scope)
-        # Requests go first.
-        await asyncio.sleep(0)
-    await asyncio.to_thread(compile_frame)
-
-
 async def _publish_metrics(metrics: Metrics) -> None:
     while metrics.is_shared:
         metrics.refresh_background()
         await asyncio.sleep(PUBLISH_SECONDS)
-
-
-def _operation_id(route: APIRoute) -> str:
-    return route.name

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from threading import Lock
 
@@ -75,18 +75,14 @@ def complete_document(app: FastAPI, scopes: Mapping[str, KeyScope | None], *, no
     def openapi() -> Json:
         # Otherwise a second thread could return the document before it is complete.
         with lock:
-            is_new = app.openapi_schema is None
-            document = written()
-            if is_new:
-                _complete(document, scopes, no_auth=no_auth)
-            return document
+            if app.openapi_schema is None:
+                _complete(written(), scopes, no_auth=no_auth)
+            return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _complete(document: Json, scopes: Mapping[str, KeyScope | None], *, no_auth: bool) -> None:
-    document["servers"] = SERVERS
-    document["tags"] = [{"name": name, "description": description} for name, description in TAGS.items()]
     components = document["components"]
     components["responses"] = {f"Error{status}": _describe_error(status) for status in ERRORS}
     if not no_auth:
@@ -173,40 +169,23 @@ PLACES: Mapping[str, str] = {
 router = Router(include_in_schema=False, route_class=APIRoute)
 
 
-class ReferencePage:
-    """The page, its script and its document, made once: all are public."""
-
-    def __init__(self, app: FastAPI) -> None:
-        self._app = app
-
-    @cached_property
-    def page(self) -> str:
-        """HTML."""
-        return (VIEWER / "index.html").read_text(encoding="utf-8")
-
-    @cached_property
-    def script(self) -> tuple[bytes, str]:
-        """JavaScript of the viewer, and its ETag."""
-        script = (VIEWER / "openapi-explorer.js").read_bytes()
-        return script, f'"{hashlib.sha256(script).hexdigest()[:16]}"'
-
-    @cached_property
-    def document(self) -> bytes:
-        """JSON."""
-        return json.dumps(self._app.openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+@cache
+def _read_viewer(name: str) -> tuple[bytes, str]:
+    """Return a file of the viewer, and its ETag."""
+    content = (VIEWER / name).read_bytes()
+    return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
 
 
 @router.get("/docs", scope=PUBLIC)
-def get_docs(request: Request) -> HTMLResponse:
+def get_docs() -> HTMLResponse:
     """Return the page of the reference."""
-    page = request.app.state.reference.page
-    return HTMLResponse(page, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+    return HTMLResponse(_read_viewer("index.html")[0], headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
 
 @router.get("/docs/viewer.js", scope=PUBLIC)
 def get_viewer(request: Request) -> Response:
     """Return the script of the page; 304 if the client has it."""
-    script, tag = request.app.state.reference.script
+    script, tag = _read_viewer("openapi-explorer.js")
     headers = {"ETag": tag, "Cache-Control": CACHE_CONTROL}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
@@ -216,7 +195,10 @@ def get_viewer(request: Request) -> Response:
 @router.get("/openapi.json", scope=PUBLIC)
 def get_document(request: Request) -> Response:
     """Return the OpenAPI document."""
-    return Response(request.app.state.reference.document, media_type="application/json")
+    app = request.app
+    if not hasattr(app.state, "document"):
+        app.state.document = JSONResponse(app.openapi()).body
+    return Response(app.state.document, media_type="application/json")
 
 
 @router.get("/", scope=PUBLIC)

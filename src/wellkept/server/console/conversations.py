@@ -22,7 +22,7 @@ from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.console.pages import clip, fit_bytes, page, page_router, place
 from wellkept.server.http.auth import CurrentAgent, CurrentTenant
 from wellkept.server.http.routing import READ, WRITE
-from wellkept.server.rest.agent_runs import CurrentRunner
+from wellkept.server.rest.agents import CurrentRunner
 
 SESSIONS = 50
 MESSAGES = 50

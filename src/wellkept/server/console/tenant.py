@@ -21,8 +21,7 @@ from wellkept.server.console.logins import PATH
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, TRANSFER
-from wellkept.server.rest import data
-from wellkept.server.rest.data import Compression, ExportParameters
+from wellkept.server.rest.tenant import Compression, ExportParameters, export, save_file
 
 TRY, MERGE = "try", "merge"
 MAX_FIELDS = 8
@@ -97,14 +96,14 @@ def show_transfer(request: Request, tenant: CurrentTenant) -> Response:
 @router.get("/export", queue=TRANSFER, scope=ADMIN)
 def download(tenant: CurrentTenant, compression: Annotated[Compression, Query()] = Compression.NONE) -> Response:
     """Export everything the tenant has, except keys."""
-    return data.export(tenant, ExportParameters(compression=compression))
+    return export(tenant, ExportParameters(compression=compression))
 
 
 async def _receive_form(request: Request) -> AsyncIterator[ImportForm]:
     """Raises: Invalid."""
     with tempfile.TemporaryDirectory(prefix="wellkept-") as folder:
         async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
-            path = await data.save_file(form, folder)
+            path = await save_file(form, folder)
             fields = {name: value.strip() for name, value in form.items() if isinstance(value, str)}
         yield ImportForm(
             path,

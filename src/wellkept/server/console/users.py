@@ -21,7 +21,7 @@ from wellkept.server.console.conversations import find_first_words
 from wellkept.server.console.pages import page, page_router
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import ADMIN, READ
-from wellkept.server.rest.data import ReceiptBody
+from wellkept.server.rest.tenant import ReceiptBody
 
 USERS = 100
 AGENTS = 15

@@ -28,7 +28,7 @@ from wellkept.program import FORMER_NAME
 from wellkept.server.console.logins import COOKIE
 from wellkept.server.http import limits
 from wellkept.server.http.buckets import Buckets, network_of
-from wellkept.server.http.errors import http_refusal, refusal
+from wellkept.server.http.errors import answer_error
 from wellkept.server.http.metrics import Metrics
 from wellkept.server.http.routing import USER, USER_HEADER, Route, RouteTable, header, is_console, parse_query
 from wellkept.server.threads import Threads
@@ -174,10 +174,8 @@ class AuthMiddleware:
             if route is None:
                 raise HTTPException(405 if self._table.methods(scope["path"]) else 404)
             state["is_open"] = route.scope is None or state["access"] is None
-        except WellkeptError as error:
-            app = refusal(Request(scope), error)
-        except HTTPException as error:
-            app = http_refusal(Request(scope), error)
+        except (WellkeptError, HTTPException) as error:
+            app = answer_error(Request(scope), error)
         with use_caller(Caller() if state["access"] is None else state["access"].caller):
             await app(scope, receive, send)
 

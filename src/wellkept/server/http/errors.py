@@ -77,6 +77,7 @@ TYPES: Mapping[str, str] = {
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MAX_PROBLEMS = 3
+EXPECTED = (WellkeptError, RequestValidationError, HTTPException, ClientDisconnect)
 NOT_JSON = "The body cannot be read; send valid JSON in UTF-8."
 
 
@@ -96,15 +97,24 @@ def error_response(
 
 def add_error_handlers(app: FastAPI) -> None:
     """Make `app` answer every expected error in our shape."""
-    app.add_exception_handler(WellkeptError, _wellkept_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(ClientDisconnect, _client_left)
+
+    async def handle(request: Request, error: Exception) -> JSONResponse:
+        return answer_error(request, error)
+
+    for each in EXPECTED:
+        app.add_exception_handler(each, handle)
 
 
-async def _wellkept_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, WellkeptError)
-    return refusal(request, error)
+def answer_error(request: Request, error: Exception) -> JSONResponse:
+    """Return the answer for an error of `EXPECTED`."""
+    if isinstance(error, WellkeptError):
+        return refusal(request, error)
+    if isinstance(error, RequestValidationError):
+        return _validation_refusal(error)
+    if isinstance(error, HTTPException):
+        return _http_refusal(request, error)
+    # The client is gone: the metrics count it, and no traceback fills the log.
+    return error_response(400, "The client left before its request was whole.")
 
 
 def refusal(request: Request, error: WellkeptError) -> JSONResponse:
@@ -114,8 +124,8 @@ def refusal(request: Request, error: WellkeptError) -> JSONResponse:
     if status >= 500 and not isinstance(error, Cancelled):
         log.error("%s %s failed (%s): %s", request.method, request.url.path, request.state.request_id, error)
     headers = CHALLENGE if status == 401 else {}
-    if isinstance(error, StoreError | RequestInProgress):
-        headers = retry_after(error)
+    if isinstance(error, StoreError | RequestInProgress) and error.retry_after is not None:
+        headers = {"Retry-After": str(math.ceil(error.retry_after))}
     return error_response(status, str(error), error.code, headers={**headers, **_describe_error(error)})
 
 
@@ -127,17 +137,7 @@ def _describe_error(error: WellkeptError) -> Mapping[str, str]:
     return {ERROR_HEADER: json.dumps(named)} if named else {}
 
 
-def retry_after(error: StoreError | RequestInProgress) -> Mapping[str, str]:
-    """Return the Retry-After header if a retry can help."""
-    return {} if error.retry_after is None else {"Retry-After": str(math.ceil(error.retry_after))}
-
-
-async def _validation_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    return validation_refusal(error)
-
-
-def validation_refusal(error: RequestValidationError) -> JSONResponse:
+def _validation_refusal(error: RequestValidationError) -> JSONResponse:
     """Return the answer for an invalid body or invalid parameters, with the first few problems."""
     problems = error.errors()
     if problems[0]["type"] == "json_invalid":
@@ -189,21 +189,7 @@ def _format_path(path: Sequence[object]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return http_refusal(request, error)
-
-
-async def _client_left(request: Request, error: Exception) -> JSONResponse:
-    return client_left()
-
-
-def client_left() -> JSONResponse:
-    """Return an answer for a client that is gone: the metrics count it, and no traceback fills the log."""
-    return error_response(400, "The client left before its request was whole.")
-
-
-def http_refusal(request: Request, error: HTTPException) -> JSONResponse:
+def _http_refusal(request: Request, error: HTTPException) -> JSONResponse:
     """Return the answer for an error with only an HTTP status."""
     method, path = request.method[:20], request.url.path[:200]
     if error.status_code == 404:

@@ -20,10 +20,10 @@ from wellkept.access.idempotency import Idempotency
 from wellkept.errors import RequestInProgress, WellkeptError
 from wellkept.model.stored import Claim, KeptAnswer
 from wellkept.server.http.auth import Access
-from wellkept.server.http.errors import client_left, error_response, http_refusal, refusal
-from wellkept.server.http.routing import USER_HEADER, has_body, has_json, header, is_console
+from wellkept.server.http.errors import answer_error, error_response
+from wellkept.server.http.routing import USER_HEADER, has_body, has_json, header, is_console, replay
 from wellkept.server.mcp.mounting import PATH as MCP
-from wellkept.server.rest.agent_runs import EVENT_STREAM
+from wellkept.server.rest.agents import EVENT_STREAM
 from wellkept.server.threads import Threads
 
 log = logging.getLogger("wellkept.server")
@@ -81,7 +81,7 @@ class IdempotencyMiddleware:
         claim = self._idempotency.claim(access.tenant, named)
         claimed = claim.tenant, claim.key_hash
         if claimed in self._under_way:
-            await refusal(Request(scope), RequestInProgress())(scope, receive, send)
+            await answer_error(Request(scope), RequestInProgress())(scope, receive, send)
             return
         self._under_way.add(claimed)
         try:
@@ -100,29 +100,20 @@ class IdempotencyMiddleware:
             request_hash = sha256(repr((*keys, *target)).encode() + body).hexdigest()
             kept = await self._threads.run(partial(self._idempotency.find, claim))
             response = None if kept is None else _replay(kept, request_hash)
-        except WellkeptError as error:
-            response = refusal(Request(scope), error)
-        # The body is too large, or too slow.
-        except HTTPException as error:
-            response = http_refusal(Request(scope), error)
-        except ClientDisconnect:
-            response = client_left()
+        # The body is too large or too slow, or its client left.
+        except (WellkeptError, HTTPException, ClientDisconnect) as error:
+            response = answer_error(Request(scope), error)
         if response is not None:
             await response(scope, receive, send)
             return
-        unread: list[Message] = [{"type": "http.request", "body": body}]
-
-        async def receive_again() -> Message:
-            return unread.pop() if unread else await receive()
-
         held = _HeldAnswer(send)
         try:
             with self._idempotency.claiming(claim):
-                await self._app(scope, receive_again, held.send)
+                await self._app(scope, replay(body, receive), held.send)
             if claim.is_lost and not claim.is_written and not held.is_stream:
                 # A tool may have reported the conflict in its own answer.
                 held.messages.clear()
-                await refusal(Request(scope), RequestInProgress())(scope, receive, send)
+                await answer_error(Request(scope), RequestInProgress())(scope, receive, send)
         finally:
             await self._keep(claim, held, request_hash, scope["state"]["route"].path)
             for message in held.messages:

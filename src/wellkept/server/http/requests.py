@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-import prometheus_client
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellkept.agent.prompt import RUN_SECONDS
@@ -78,7 +77,6 @@ class RequestMiddleware:
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
-        self._counters: dict[tuple[str, str, int], tuple[prometheus_client.Counter, prometheus_client.Histogram]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # White space around a value is not part of it (RFC 9110, 5.5), but the parser keeps what follows.
@@ -118,17 +116,9 @@ class RequestMiddleware:
         state = scope["state"]
         method = scope["method"] if scope["method"] in METHODS else "other"
         # The path has the names of parameters, never their values.
-        key = method, state["route"].path if "route" in state else UNKNOWN, status
-        # Looking a counter up takes longer than counting.
-        found = self._counters.get(key)
-        if found is None:
-            found = self._counters[key] = (
-                self._metrics.requests.labels(method, key[1], str(status)),
-                self._metrics.seconds.labels(method, key[1]),
-            )
-        requests, histogram = found
-        requests.inc()
-        histogram.observe(seconds)
+        path = state["route"].path if "route" in state else UNKNOWN
+        self._metrics.requests.labels(method, path, str(status)).inc()
+        self._metrics.seconds.labels(method, path).observe(seconds)
         if "refused" in state:
             self._metrics.refused.labels(state["refused"]).inc()
 

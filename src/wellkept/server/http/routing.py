@@ -29,7 +29,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from wellkept.deadline import DEADLINE
 from wellkept.errors import Invalid
@@ -176,6 +176,16 @@ def has_json(scope: Scope) -> bool:
 def has_body(scope: Scope) -> bool:
     """Return True if the request announces a body."""
     return header(scope, b"content-length") not in (None, "0") or header(scope, b"transfer-encoding") is not None
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """Return a body again that was read already, and then further messages."""
+    unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return unread.pop() if unread else await receive()
+
+    return receive_again
 
 
 class StrictRoute(APIRoute):

@@ -7,16 +7,15 @@ tenant and the scope; the address names the agent and the sets of tools, `/mcp?a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import jsonrpc_message_adapter
 from pydantic_core import from_json
-from sse_starlette.sse import AppStatus
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from wellkept.access.rules_keys import is_allowed
 from wellkept.api.wellkept import Wellkept
@@ -24,13 +23,13 @@ from wellkept.errors import Invalid, Unauthorized
 from wellkept.model import KeyScope
 from wellkept.server.http.auth import NO_KEY, Access
 from wellkept.server.http.limits import MAX_BODY_BYTES
+from wellkept.server.http.routing import replay
 from wellkept.server.mcp.client import ClientContext, select_sets
 from wellkept.server.mcp.protocol import Context, build_server_for
 from wellkept.server.threads import SMALL_BODY
 
 AGENT_HEADER = "X-Wellkept-Agent"
 SESSION_HEADER = "X-Wellkept-Session"
-JSON, STREAM = "application/json", "text/event-stream"
 
 
 class McpEndpoint:
@@ -41,20 +40,15 @@ class McpEndpoint:
         self._wellkept = wellkept
         self._sets = select_sets(wellkept.settings.tool_sets)
         self._server = build_server_for(_client_of)
-        self._managers: dict[str, StreamableHTTPSessionManager] = {}
+        self._manager: StreamableHTTPSessionManager
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Start the session managers."""
-        # It would break off streams before their answer is sent.
-        AppStatus.enable_automatic_graceful_drain = False
-        async with AsyncExitStack() as stack:
-            for form in (JSON, STREAM):
-                manager = StreamableHTTPSessionManager(
-                    self._server, stateless=True, json_response=form == JSON, max_request_body_size=MAX_BODY_BYTES
-                )
-                await stack.enter_async_context(manager.run())
-                self._managers[form] = manager
+        """Start the session manager."""
+        self._manager = StreamableHTTPSessionManager(
+            self._server, stateless=True, json_response=True, max_request_body_size=MAX_BODY_BYTES
+        )
+        async with self._manager.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,8 +63,7 @@ class McpEndpoint:
             return
         if len(body) > SMALL_BODY:
             await scope["app"].state.reader.run(partial(_check_message, body))
-        form = preferred_type(request.headers.get("accept", ""))
-        await self._managers[form].handle_request(scope, _replay(body, receive), send)
+        await self._manager.handle_request(scope, replay(body, receive), send)
 
     def _client(self, request: Request) -> ClientContext:
         access: Access | None = request.state.access
@@ -85,30 +78,6 @@ class McpEndpoint:
             may_write=is_allowed(access.scope, KeyScope.WRITE),
             session_id=query.get("session") or request.headers.get(SESSION_HEADER),
         )
-
-
-def preferred_type(accept: str) -> str:
-    """Return the content type of the answer: JSON, unless the client prefers a stream of events.
-
-    >>> preferred_type("application/json, text/event-stream")
-    'application/json'
-    >>> preferred_type("text/event-stream, application/json;q=0.9")
-    'text/event-stream'
-    """
-    liked = [(-_quality(each), place, each) for place, each in enumerate(accept.lower().split(","))]
-    for _, _, each in sorted(liked):
-        name = each.partition(";")[0].strip()
-        if name in (JSON, STREAM):
-            return name
-    return JSON
-
-
-def _quality(accepted: str) -> float:
-    _, _, quality = accepted.partition("q=")
-    try:
-        return min(max(float(quality.strip()), 0.0), 1.0) if quality else 1.0
-    except ValueError:
-        return 1.0
 
 
 def _parse_sets(sets: str) -> Sequence[str]:
@@ -128,17 +97,3 @@ def _check_message(body: bytes) -> None:
         jsonrpc_message_adapter.validate_python(from_json(body), by_name=False)
     except ValueError:
         raise Invalid("The body is not a JSON-RPC message; send one JSON object with jsonrpc and method.") from None
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return the body again, which was read already, and then further messages."""
-    is_sent = False
-
-    async def receive_replayed() -> Message:
-        nonlocal is_sent
-        if is_sent:
-            return await receive()
-        is_sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive_replayed

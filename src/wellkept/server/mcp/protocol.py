@@ -15,31 +15,10 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+from mcp import types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    CompleteRequestParams,
-    CompleteResult,
-    GetPromptRequestParams,
-    GetPromptResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    Prompt,
-    PromptArgument,
-    PromptMessage,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    TextContent,
-    Tool,
-)
 from pydantic import ValidationError
 
 from wellkept import __version__
@@ -87,34 +66,37 @@ def build_server_for(
     """Return a server that gets the context of each request from `client_of`, and works in these threads."""
     ask = partial(_run, threads=threads)
 
-    async def list_tools(context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[Tool.model_validate(for_mcp(tool)) for tool in client_of(context).tools])
+    async def list_tools(context: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[types.Tool.model_validate(for_mcp(tool)) for tool in client_of(context).tools]
+        )
 
-    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         client = client_of(context)
         refusal = _refusal(client, params.name)
         if refusal is not None:
             return _result(refusal)
         return _result(await ask(_call_tool, client, params.name, params.arguments or {}))
 
-    async def list_resources(context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(
+        context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         cursor = None if params is None else params.cursor
         return await ask(resources.list_resources, client_of(context), cursor)
 
-    async def list_templates(context: Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    async def list_templates(
+        context: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         return resources.list_templates(client_of(context))
 
-    async def read_resource(context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         return await ask(resources.read, client_of(context), params.uri)
 
-    async def list_prompts(context: Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
+    async def list_prompts(context: Context, _params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         return _list_prompts(client_of(context))
 
-    async def get_prompt(context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         return await ask(_get_prompt, client_of(context), params.name, params.arguments or {})
-
-    async def complete(context: Context, params: CompleteRequestParams) -> CompleteResult:
-        return await ask(resources.complete, client_of(context), params)
 
     async def attend(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await _hide_errors(ctx, call_next)
@@ -134,7 +116,6 @@ def build_server_for(
         on_read_resource=read_resource,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
-        on_completion=complete,
     )
     server.middleware.append(attend)
     return server
@@ -147,7 +128,7 @@ def _refusal(client: ClientContext, name: str) -> Json | None:
     """
     known = {tool.name: tool for tool in client.known_tools}
     if name not in known:
-        raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:60]!r}; the tools are {', '.join(known)}.")
+        raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name[:60]!r}; the tools are {', '.join(known)}.")
     if client.may_write or known[name].is_read_only:
         return None
     sentence = f"{name} changes the memory, but the key of this connection may only read it. Continue without it."
@@ -158,10 +139,12 @@ def _call_tool(client: ClientContext, name: str, arguments: Json) -> Json:
     return catalog.call(client.memory, name, arguments, session_id=client.session_id, sets=client.sets)
 
 
-def _result(answer: Json) -> CallToolResult:
+def _result(answer: Json) -> types.CallToolResult:
     text = json.dumps(answer, ensure_ascii=False)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)], structured_content=answer, is_error=catalog.is_refusal(answer)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structured_content=answer,
+        is_error=catalog.is_refusal(answer),
     )
 
 
@@ -175,9 +158,9 @@ async def _run(
     try:
         return await anyio.to_thread.run_sync(lambda: work(client.for_reader(), *args), limiter=threads)
     except (Invalid, NotFound, TimedOut) as refusal:
-        raise MCPError(INVALID_PARAMS, str(refusal)) from refusal
+        raise MCPError(types.INVALID_PARAMS, str(refusal)) from refusal
     except WellkeptError as failure:
-        raise MCPError(INTERNAL_ERROR, f"Memory is not available right now: {failure}") from failure
+        raise MCPError(types.INTERNAL_ERROR, f"Memory is not available right now: {failure}") from failure
 
 
 async def _hide_errors(context: Context, call_next: CallNext) -> HandlerResult:
@@ -192,19 +175,19 @@ async def _hide_errors(context: Context, call_next: CallNext) -> HandlerResult:
     # The SDK would send the text of the error.
     except Exception as error:
         log.exception("%s broke", context.method)
-        raise MCPError(INTERNAL_ERROR, BROKEN) from error
+        raise MCPError(types.INTERNAL_ERROR, BROKEN) from error
 
 
-def _list_prompts(client: ClientContext) -> ListPromptsResult:
+def _list_prompts(client: ClientContext) -> types.ListPromptsResult:
     """List one prompt for each purpose; they recall, so they belong to the sets that do."""
-    return ListPromptsResult(prompts=[_describe_prompt(each) for each in _find_purposes(client).values()])
+    return types.ListPromptsResult(prompts=[_describe_prompt(each) for each in _find_purposes(client).values()])
 
 
 def _find_purposes(client: ClientContext) -> Mapping[str, Purpose]:
     return {} if PROMPT_SETS.isdisjoint(client.sets) else PURPOSES
 
 
-def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
     """Return what is recalled for a purpose, followed by the question, as one message.
 
     Raises: Invalid; StoreError when nothing could answer.
@@ -218,13 +201,13 @@ def _get_prompt(client: ClientContext, name: str, arguments: Mapping[str, str]) 
     purpose, question = known[name], arguments[QUESTION].strip()
     block = client.memory.prompts.recall_block(question, purpose=name)
     recalled = f"## {purpose.heading}\n{NOTHING_RECALLED}" if block is None else wrap_block(shorten(block), "purpose")
-    text = TextContent(type="text", text=f"{recalled}\n\n{question}")
-    return GetPromptResult(description=purpose.heading, messages=[PromptMessage(role="user", content=text)])
+    text = types.TextContent(type="text", text=f"{recalled}\n\n{question}")
+    return types.GetPromptResult(description=purpose.heading, messages=[types.PromptMessage(role="user", content=text)])
 
 
-def _describe_prompt(purpose: Purpose) -> Prompt:
-    question = PromptArgument(name=QUESTION, description="What you are about to do or decide.", required=True)
-    return Prompt(
+def _describe_prompt(purpose: Purpose) -> types.Prompt:
+    question = types.PromptArgument(name=QUESTION, description="What you are about to do or decide.", required=True)
+    return types.Prompt(
         name=purpose.name,
         title=purpose.heading,
         description=f"{purpose.heading}: what is remembered about a question, and the question.",

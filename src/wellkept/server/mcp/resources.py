@@ -1,4 +1,4 @@
-"""Resources: texts that a host may add to a prompt, and completions for their addresses.
+"""Resources: texts that a host may add to a prompt.
 
 The set `memory` offers the profile, `journal` the private memory of an agent, `memory` and `details` its stored texts;
 skills are always offered. The addresses of other agents are answered like missing ones.
@@ -6,24 +6,12 @@ skills are always offered. The addresses of other agents are answered like missi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
-from mcp.types import (
-    Annotations,
-    CompleteRequestParams,
-    CompleteResult,
-    Completion,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    ResourceTemplateReference,
-    TextResourceContents,
-)
+from mcp import types
 
 from wellkept.errors import Invalid, NotFound
 from wellkept.language.names import encode_cursor
@@ -40,24 +28,24 @@ PAGE = 50
 MISSING = "There is no such resource here; list the resources to see what there is."
 NUMBERS = ("offset", "limit", "head", "tail", "context")
 WORDS = ("lines", "grep", "json_path")
-TEMPLATES: Mapping[str, ResourceTemplate] = {
+TEMPLATES: Mapping[str, types.ResourceTemplate] = {
     each.name: each
     for each in (
-        ResourceTemplate(
+        types.ResourceTemplate(
             name=PROFILE,
             title="Profile",
             uri_template=f"{SCHEME}://agent/{{agent}}/{PROFILE}{{?subject}}",
             description="What is true now of the user and of whoever the user spoke about, or only of a subject.",
             mime_type=MARKDOWN,
         ),
-        ResourceTemplate(
+        types.ResourceTemplate(
             name=PRIVATE_MEMORY,
             title="Private memory",
             uri_template=f"{SCHEME}://agent/{{agent}}/{PRIVATE_MEMORY}",
             description="What the agent always knows about itself, and its journal of the last days.",
             mime_type=MARKDOWN,
         ),
-        ResourceTemplate(
+        types.ResourceTemplate(
             name=DETAILS,
             title="A stored text",
             uri_template=f"{SCHEME}://agent/{{agent}}/{DETAILS}/{{key}}{{?{','.join((*NUMBERS, *WORDS))}}}",
@@ -67,7 +55,7 @@ TEMPLATES: Mapping[str, ResourceTemplate] = {
             ),
             mime_type=PLAIN,
         ),
-        ResourceTemplate(
+        types.ResourceTemplate(
             name=SKILLS,
             title="A skill",
             uri_template=f"{SCHEME}://agent/{{agent}}/{SKILLS}/{{name}}",
@@ -94,25 +82,25 @@ class ResourceAddress:
     part: Mapping[str, str]  # what follows the question mark
 
 
-def list_resources(client: ClientContext, cursor: str | None) -> ListResourcesResult:
+def list_resources(client: ClientContext, cursor: str | None) -> types.ListResourcesResult:
     """List all resources: profile, private memory and skills, then stored texts, newest first. Raises: Invalid."""
     found = [] if cursor else [*_permanent(client)]
     if not is_offered(client, DETAILS):
-        return ListResourcesResult(resources=found)
+        return types.ListResourcesResult(resources=found)
     stored = client.memory.details.list(before=decode_place(DETAILS, cursor) if cursor else None, limit=PAGE + 1)
     found += [_detail(client, each) for each in stored[:PAGE]]
     last = stored[PAGE - 1] if len(stored) > PAGE else None
     next_cursor = None if last is None else encode_cursor(DETAILS, (last.created_at, last.key))
-    return ListResourcesResult(resources=found, next_cursor=next_cursor)
+    return types.ListResourcesResult(resources=found, next_cursor=next_cursor)
 
 
-def list_templates(client: ClientContext) -> ListResourceTemplatesResult:
+def list_templates(client: ClientContext) -> types.ListResourceTemplatesResult:
     """List the templates of addresses."""
     offered = [each for kind, each in TEMPLATES.items() if is_offered(client, kind)]
-    return ListResourceTemplatesResult(resource_templates=offered)
+    return types.ListResourceTemplatesResult(resource_templates=offered)
 
 
-def read(client: ClientContext, uri: str) -> ReadResourceResult:
+def read(client: ClientContext, uri: str) -> types.ReadResourceResult:
     """Return the text at an address.
 
     A stored text is cut to fit a prompt; if more follows, a second text says how much, at the address of the next page.
@@ -143,33 +131,33 @@ def is_offered(client: ClientContext, kind: str) -> bool:
     return kind not in SETS or any(each in client.sets for each in SETS[kind])
 
 
-def _page(uri: str, address: ResourceAddress, page: DetailPage) -> ReadResourceResult:
-    contents = [TextResourceContents(uri=uri, mime_type=PLAIN, text=page.content)]
+def _page(uri: str, address: ResourceAddress, page: DetailPage) -> types.ReadResourceResult:
+    contents = [types.TextResourceContents(uri=uri, mime_type=PLAIN, text=page.content)]
     if page.next_offset is not None:
         query = urlencode({**address.part, "offset": page.next_offset})
         following = f"{_uri(address.agent, DETAILS, address.name)}?{query}"
-        contents.append(TextResourceContents(uri=following, mime_type=PLAIN, text=page.remaining))
-    return ReadResourceResult(contents=[*contents])
+        contents.append(types.TextResourceContents(uri=following, mime_type=PLAIN, text=page.remaining))
+    return types.ReadResourceResult(contents=[*contents])
 
 
-def _text(uri: str, text: str, mime_type: str) -> ReadResourceResult:
-    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=mime_type, text=text)])
+def _text(uri: str, text: str, mime_type: str) -> types.ReadResourceResult:
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)])
 
 
-def _permanent(client: ClientContext) -> Iterator[Resource]:
+def _permanent(client: ClientContext) -> Iterator[types.Resource]:
     agent = client.memory.owner.agent
     for kind in (each for each in (PROFILE, PRIVATE_MEMORY) if is_offered(client, each)):
         described = TEMPLATES[kind]
-        yield Resource(
+        yield types.Resource(
             name=kind,
             title=described.title,
             uri=_uri(agent, kind),
             description=described.description,
             mime_type=MARKDOWN,
-            annotations=Annotations(audience=["assistant"], priority=1.0),
+            annotations=types.Annotations(audience=["assistant"], priority=1.0),
         )
     for skill in client.memory.knowledge.skills():
-        yield Resource(
+        yield types.Resource(
             name=skill.name,
             uri=_uri(agent, SKILLS, skill.name),
             description=skill.description,
@@ -178,15 +166,17 @@ def _permanent(client: ClientContext) -> Iterator[Resource]:
         )
 
 
-def _detail(client: ClientContext, detail: Detail) -> Resource:
-    return Resource(
+def _detail(client: ClientContext, detail: Detail) -> types.Resource:
+    return types.Resource(
         name=detail.key,
         title=detail.description or None,
         uri=_uri(client.memory.owner.agent, DETAILS, detail.key),
         description=detail.summary or None,
         mime_type=PLAIN,
         size=detail.size,
-        annotations=Annotations(last_modified=detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")),
+        annotations=types.Annotations(
+            last_modified=detail.created_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        ),
     )
 
 
@@ -229,28 +219,3 @@ def _parse_part(part: Mapping[str, str]) -> dict[str, Any]:
         else:
             raise Invalid(f"{name} is a number.")
     return checked
-
-
-MOST = 50
-
-
-def complete(client: ClientContext, params: CompleteRequestParams) -> CompleteResult:
-    """Return values that contain what was typed so far, newest first; none for free text such as a question."""
-    typed = params.argument.value
-    values = [value for value in _values(client, params) if typed.casefold() in value.casefold()]
-    completion = Completion(values=values[:MOST], has_more=len(values) > MOST)
-    return CompleteResult(completion=completion)
-
-
-def _values(client: ClientContext, params: CompleteRequestParams) -> Sequence[str]:
-    uri = params.ref.uri if isinstance(params.ref, ResourceTemplateReference) else ""
-    kind = next((name for name, each in TEMPLATES.items() if each.uri_template == uri), "")
-    if not kind or not is_offered(client, kind):
-        return []
-    if params.argument.name == "agent":
-        return [client.memory.owner.agent]
-    if (kind, params.argument.name) == (SKILLS, "name"):
-        return [skill.name for skill in client.memory.knowledge.skills()]
-    if (kind, params.argument.name) == (DETAILS, "key"):
-        return [detail.key for detail in client.memory.details.search(limit=10 * MOST)]
-    return []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel, Field, Strict
+from pydantic import BaseModel
 
 from wellkept.api.wellkept import AgentMemory
 from wellkept.details.details import COMMAND_OUTPUT
@@ -25,80 +25,67 @@ from wellkept.model.stored import Place
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_number, decode_place
-from wellkept.server.rest.shapes import Number, Page, Paging, Patch, RecordBody, RequestBody, describes
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import Flag, Number, RecordBody, RequestBody, describes, field
 
 
 class NewDetail(RequestBody):
     """A new big text."""
 
-    content: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["added 212 packages\n"])]
-    description: Annotated[
-        str,
-        Field(
-            description="One line for the reference; empty: derived from the text.",
-            json_schema_extra={"maxLength": MAX_DESCRIPTION_CHARS},
-            examples=["npm install"],
-        ),
-    ] = ""
-    type: Annotated[str, Field(description="command_output, file_content, api_response …")] = "text"
+    content: str = field(minLength=1, example="added 212 packages\n")
+    description: str = field(
+        "",
+        "One line for the reference; empty: derived from the text.",
+        maxLength=MAX_DESCRIPTION_CHARS,
+        example="npm install",
+    )
+    type: str = field("text", "command_output, file_content, api_response …")
     session_id: str | None = None
-    metadata: Annotated[
-        dict[str, Any] | None,
-        Field(description="Such as source, status, duration.", examples=[{"source": "npm install"}]),
-    ] = None
+    metadata: dict[str, Any] | None = field(
+        None, "Such as source, status, duration.", example={"source": "npm install"}
+    )
 
 
-class DetailPatch(Patch):
+class DetailPatch(shapes.Patch):
     """Visibility of a detail."""
 
-    is_active: Annotated[bool, Strict()] = True
+    is_active: Flag = True
 
 
-class DetailFilter(Paging):
+class DetailFilter(shapes.Paging):
     """Filter for details."""
 
-    q: Annotated[str, Field(description="Words; details with most of them come first.")] = ""
-    visible: Annotated[Literal["shown", "hidden", "all"], Field(description="With `q`, only those that are shown.")] = (
-        "shown"
-    )
-    session_id: Annotated[str | None, Field(description="Only those of this session.")] = None
+    q: str = field("", "Words; details with most of them come first.")
+    visible: Literal["shown", "hidden", "all"] = field("shown", "With `q`, only those that are shown.")
+    session_id: str | None = field(None, "Only those of this session.")
 
 
-class PartFilter(RequestBody):
+class PartFilter(shapes.Query):
     """The part of a text to return; besides offset and limit, use at most one of them."""
 
-    is_query: ClassVar[bool] = True
-    offset: Annotated[int, Field(description="From this character on.", json_schema_extra={"minimum": 0})] = 0
-    limit: Annotated[
-        int | None,
-        Field(
-            description=f"Characters at most; default {PAGE_CHARS:,}, with one of the others {PART_CHARS:,}.",
-            json_schema_extra={"minimum": 1, "maximum": MAX_CHARS},
-        ),
-    ] = None
-    lines: Annotated[str | None, Field(description="Such as 120-180, 120 or 120-.", examples=["120-180"])] = None
-    head: Annotated[int | None, Field(description="Number of first lines.")] = None
-    tail: Annotated[int | None, Field(description="Number of last lines.")] = None
-    grep: Annotated[
-        str | None, Field(description="Lines with this text, ignoring case; between slashes, a regular expression.")
-    ] = None
-    context: Annotated[
-        int,
-        Field(
-            description="Lines shown around each match.", json_schema_extra={"minimum": 0, "maximum": MAX_CONTEXT_LINES}
-        ),
-    ] = 2
-    json_path: Annotated[str | None, Field(description="RFC 9535.", examples=["$.items[*].name"])] = None
+    offset: int = field(0, "From this character on.", minimum=0)
+    limit: int | None = field(
+        None,
+        f"Characters at most; default {PAGE_CHARS:,}, with one of the others {PART_CHARS:,}.",
+        minimum=1,
+        maximum=MAX_CHARS,
+    )
+    lines: str | None = field(None, "Such as 120-180, 120 or 120-.", example="120-180")
+    head: int | None = field(None, "Number of first lines.")
+    tail: int | None = field(None, "Number of last lines.")
+    grep: str | None = field(None, "Lines with this text, ignoring case; between slashes, a regular expression.")
+    context: int = field(2, "Lines shown around each match.", minimum=0, maximum=MAX_CONTEXT_LINES)
+    json_path: str | None = field(None, "RFC 9535.", example="$.items[*].name")
 
 
 @describes(Detail)
 class DetailBody(RecordBody):
     """A big text, without its content."""
 
-    reference: Annotated[str, Field(description="The reference to use in a prompt.")]
+    reference: str = field(description="The reference to use in a prompt.")
 
 
-class DetailList(Page[DetailBody]):
+class DetailList(shapes.Page[DetailBody]):
     """Details: by relevance if words were given, otherwise newest first."""
 
 
@@ -110,23 +97,21 @@ class PartBody(RecordBody):
 class CaptureBody(RequestBody):
     """The output of a command or tool."""
 
-    output: Annotated[str, Field(description="The whole output.")]
-    source: Annotated[str, Field(description="The command or tool.", examples=["npm install"])] = ""
-    status: Annotated[str, Field(description="How it ended.", examples=["success"])] = ""
-    type: Annotated[str, Field(description="A short word for its kind.")] = COMMAND_OUTPUT
-    session_id: Annotated[str | None, Field(description="The conversation it belongs to.")] = None
-    duration: Annotated[
-        Number | None, Field(description="Seconds it took.", json_schema_extra={"minimum": 0, "maximum": MAX_SECONDS})
-    ] = None
-    metadata: Annotated[dict[str, Any] | None, Field(description="Further data to keep with it.")] = None
+    output: str = field(description="The whole output.")
+    source: str = field("", "The command or tool.", example="npm install")
+    status: str = field("", "How it ended.", example="success")
+    type: str = field(COMMAND_OUTPUT, "A short word for its kind.")
+    session_id: str | None = field(None, "The conversation it belongs to.")
+    duration: Number | None = field(None, "Seconds it took.", minimum=0, maximum=MAX_SECONDS)
+    metadata: dict[str, Any] | None = field(None, "Further data to keep with it.")
 
 
 class CapturedBody(BaseModel):
     """The text for the prompt."""
 
-    text: Annotated[str, Field(description="The output if it is short, otherwise a reference to it.")]
-    captured: Annotated[bool, Field(description="True if the output was stored.")]
-    memory_key: Annotated[str | None, Field(description="Key of the stored output; null: `text` is all of it.")]
+    text: str = field(description="The output if it is short, otherwise a reference to it.")
+    captured: bool = field(description="True if the output was stored.")
+    memory_key: str | None = field(description="Key of the stored output; null: `text` is all of it.")
 
 
 VISIBLE = {"shown": True, "hidden": False, "all": None}

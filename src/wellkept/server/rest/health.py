@@ -9,15 +9,14 @@ import logging
 import math
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from time import monotonic
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from wellkept import __version__
 from wellkept.api.wellkept import TenantMemory, Wellkept
@@ -27,6 +26,7 @@ from wellkept.server.http.auth import CurrentWellkept, PossibleAccess
 from wellkept.server.http.errors import error_response
 from wellkept.server.http.limits import HEALTH_WITHIN, SPARE
 from wellkept.server.http.routing import OPERATOR, PUBLIC, Router
+from wellkept.server.rest.shapes import field
 from wellkept.server.threads import Threads
 from wellkept.settings import Settings
 
@@ -40,10 +40,10 @@ class HealthStatus(BaseModel):
 class MaintenanceBody(BaseModel):
     """Last and next maintenance of the whole store."""
 
-    last_at: Annotated[datetime | None, Field(description="End of the last run; null: none so far.")]
-    next_at: Annotated[datetime | None, Field(description="null: the server does not run it by itself.")]
-    error: Annotated[str, Field(description="Reason why the last run failed, if it did.")]
-    counts: Annotated[dict[str, int] | None, Field(description="What the last run did; for an operator key only.")]
+    last_at: datetime | None = field(description="End of the last run; null: none so far.")
+    next_at: datetime | None = field(description="null: the server does not run it by itself.")
+    error: str = field(description="Reason why the last run failed, if it did.")
+    counts: dict[str, int] | None = field(description="What the last run did; for an operator key only.")
 
     @classmethod
     def of(cls, status: MaintenanceStatus, *, is_operator: bool) -> Self:
@@ -62,7 +62,7 @@ class HealthBody(HealthStatus):
     version: str
     engine: Literal["sqlite", "postgres"]
     embedder: str
-    problems: Annotated[list[str], Field(description="Sentences about what is wrong.")]
+    problems: list[str] = field(description="Sentences about what is wrong.")
     maintenance: MaintenanceBody | None = None
 
 
@@ -72,9 +72,6 @@ QUEUE_STANDS = 60.0
 
 SILENT = 3.0
 """Seconds without any answer after which the store counts as unavailable."""
-
-REMEMBERED = 15.0
-"""Seconds for which a check that failed too late to be reported counts as silence; monitors ask more often."""
 
 SLOW = "The store does not answer at the moment: it is busy or failing."
 NO_ANSWER = "The store does not answer."
@@ -91,15 +88,23 @@ class StoreChecks:
         self._threads = Threads(most=SPARE)
         # Start of the first check since the latest answer. Answers that come too late count, too.
         self._silent_since = math.inf
-        self._failed_at = math.inf
 
     async def problems(self, wellkept: Wellkept, tenant: TenantMemory, *, within: float) -> Sequence[str]:
         """Return sentences about what is wrong. Raises: StoreError when the store is unavailable."""
         began = monotonic()
-        if self._silent_since == math.inf or began - self._failed_at > REMEMBERED:
-            self._silent_since, self._failed_at = began, math.inf
+        self._silent_since = min(self._silent_since, began)
+
+        def ask() -> Sequence[str]:
+            tenant.agents.list(limit=1)
+            wellkept.maintenance.refresh()
+            # Asks every node of a cluster, so that `find_problems` names those that are away.
+            wellkept.count_bytes()
+            found = find_problems(wellkept, tenant)
+            self._silent_since = math.inf
+            return found
+
         try:
-            return await self._threads.attempt(partial(self._ask, wellkept, tenant), within=within)
+            return await self._threads.attempt(ask, within=within)
         except TimeoutError:
             if began - self._silent_since > SILENT:
                 raise StoreError(NO_ANSWER) from None
@@ -107,16 +112,6 @@ class StoreChecks:
         except StoreError:
             self._silent_since = math.inf
             raise
-
-    def _ask(self, wellkept: Wellkept, tenant: TenantMemory) -> Sequence[str]:
-        """Raises: StoreError."""
-        try:
-            found = _check(wellkept, tenant)
-        except StoreError:
-            self._failed_at = monotonic()
-            raise
-        self._silent_since = self._failed_at = math.inf
-        return found
 
 
 @router.get("/health", scope=PUBLIC, response_model=HealthBody | HealthStatus)
@@ -144,15 +139,6 @@ async def get_health(
     is_operator = access.scope is KeyScope.OPERATOR
     maintenance = MaintenanceBody.of(wellkept.maintenance.status(), is_operator=is_operator)
     return health.model_copy(update={"maintenance": maintenance})
-
-
-def _check(wellkept: Wellkept, tenant: TenantMemory) -> list[str]:
-    """Raises: StoreError."""
-    tenant.agents.list(limit=1)
-    wellkept.maintenance.refresh()
-    # Asks every node of a cluster, so that `find_problems` names those that are away.
-    wellkept.count_bytes()
-    return find_problems(wellkept, tenant)
 
 
 def find_problems(wellkept: Wellkept, tenant: TenantMemory) -> list[str]:

@@ -14,33 +14,34 @@ from wellkept.model import AuditEvent, AuditHead, AuditReport, Workflow, Workflo
 from wellkept.server.http.auth import CurrentTenant
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_cursor, decode_number
-from wellkept.server.rest.shapes import Page, Paging, RecordBody, RequestBody, WhereText, describes
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import RecordBody, RequestBody, describes, field
 
 
-class EventFilter(Paging):
+class EventFilter(shapes.Paging):
     """Filter for audit events."""
 
-    q: Annotated[str, Field(description="Only events with this in the message, ignoring case.")] = ""
-    where: WhereText = ""
+    q: str = field("", "Only events with this in the message, ignoring case.")
+    where: shapes.WhereText = ""
 
 
 class NewEvent(RequestBody):
     """An event to record permanently."""
 
-    action: Annotated[str, Field(description="A stable word with a dot.", examples=["order.refund"])]
-    message: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["Refund of 30 euro approved"])]
-    agent_id: Annotated[str | None, Field(description="The agent that did it.")] = None
-    meta: Annotated[dict[str, Any], Field(default_factory=dict, description="Further data.")]
+    action: str = field(description="A stable word with a dot.", example="order.refund")
+    message: str = field(minLength=1, example="Refund of 30 euro approved")
+    agent_id: str | None = field(None, "The agent that did it.")
+    meta: dict[str, Any] = Field(default_factory=dict, description="Further data.")
 
 
 @describes(AuditEvent)
 class EventBody(RecordBody):
     """An audit event; it never holds the text it is about."""
 
-    actor: Annotated[str, Field(description="Id of the key, or name of the program; empty: unknown.")]
+    actor: str = field(description="Id of the key, or name of the program; empty: unknown.")
 
 
-class EventPage(Page[EventBody]):
+class EventPage(shapes.Page[EventBody]):
     """Audit events, newest first."""
 
 
@@ -83,17 +84,17 @@ def verify_audit(tenant: CurrentTenant) -> VerifyAnswer:
 class NewWorkflow(RequestBody):
     """A new workflow."""
 
-    name: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": 200}, examples=["Refund run"])]
+    name: str = field(minLength=1, maxLength=200, example="Refund run")
 
 
 class NewStep(RequestBody):
     """A step and its output."""
 
-    step: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": 200}, examples=["check receipt"])]
-    output: Annotated[str, Field(description="At most 100,000 characters.", examples=["Receipt found"])] = ""
-    agent_id: Annotated[str | None, Field(description="The agent that did it.", examples=["billing"])] = None
-    status: Annotated[str, Field(description="Outcome: completed, failed, or another word.")] = COMPLETED
-    is_new: Annotated[bool, Field(description="The path may have a name, and an unknown workflow is started.")] = False
+    step: str = field(minLength=1, maxLength=200, example="check receipt")
+    output: str = field("", "At most 100,000 characters.", example="Receipt found")
+    agent_id: str | None = field(None, "The agent that did it.", example="billing")
+    status: str = field(COMPLETED, "Outcome: completed, failed, or another word.")
+    is_new: bool = field(False, "The path may have a name, and an unknown workflow is started.")
 
 
 @describes(Workflow)
@@ -101,7 +102,7 @@ class WorkflowBody(RecordBody):
     """A workflow."""
 
 
-class WorkflowPage(Page[WorkflowBody]):
+class WorkflowPage(shapes.Page[WorkflowBody]):
     """Workflows by id."""
 
 
@@ -109,10 +110,10 @@ class WorkflowPage(Page[WorkflowBody]):
 class StepBody(RecordBody):
     """A step of a workflow."""
 
-    id: Annotated[str, Field(description="The id that recall returns.", examples=["refund-run/1"])]
+    id: str = field(description="The id that recall returns.", example="refund-run/1")
 
 
-class StepPage(Page[StepBody]):
+class StepPage(shapes.Page[StepBody]):
     """The steps of a workflow, in order."""
 
 
@@ -123,7 +124,7 @@ WorkflowId = Annotated[str, Path(description="The workflow's id.", examples=["re
 
 
 @router.get("/workflows", scope=READ, tags=["workflows"])
-def list_workflows(tenant: CurrentTenant, paging: Annotated[Paging, Query()]) -> WorkflowPage:
+def list_workflows(tenant: CurrentTenant, paging: Annotated[shapes.Paging, Query()]) -> WorkflowPage:
     """List all workflows, by id."""
     found, cursor = WORKFLOWS.read(tenant.workflows.list, paging)
     return WorkflowPage(items=[WorkflowBody.of(each) for each in found], next_cursor=cursor)
@@ -142,7 +143,7 @@ def get_workflow(tenant: CurrentTenant, id: WorkflowId) -> WorkflowBody:
 
 
 @router.get("/workflows/{id}/steps", scope=READ, tags=["workflows"])
-def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[Paging, Query()]) -> StepPage:
+def list_steps(tenant: CurrentTenant, id: WorkflowId, paging: Annotated[shapes.Paging, Query()]) -> StepPage:
     """List the steps of a workflow, in order."""
     found, cursor = STEPS.read(partial(tenant.workflows.steps, id), paging)
     return StepPage(items=[StepBody.of(each) for each in found], next_cursor=cursor)

@@ -6,10 +6,10 @@ path is encoded for the URL.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import BaseModel, Field, Strict
+from pydantic import BaseModel, Strict
 
 from wellkept.errors import Invalid, NotFound
 from wellkept.language.values import check_limit
@@ -18,16 +18,17 @@ from wellkept.model import Item
 from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import fit_page
-from wellkept.server.rest.shapes import Number, OriginName, RecordBody, RequestBody, UserName, check_origin, describes
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import Flag, Number, RecordBody, RequestBody, describes, field
 
 MAX_FOUND = 100
 NO_ITEM = "There is no item with this key in this namespace."
 NO_NULL = "null is no value of an item; delete the item, or store an object with a field that is null."
 
-Names = Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_NAMES}, examples=[["users", "7"]])]
-Key = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_KEY_CHARS}, examples=["profile"])]
-Path = Annotated[str, Field(description="The names of the namespace, joined by /.", examples=["users/7"])]
-Limit = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_FOUND})]
+Names = Annotated[list[str], field(maxItems=MAX_NAMES, example=["users", "7"])]
+Key = Annotated[str, field(minLength=1, maxLength=MAX_KEY_CHARS, example="profile")]
+Path = Annotated[str, field(description="The names of the namespace, joined by /.", example="users/7")]
+Limit = Annotated[int, field(minimum=1, maximum=MAX_FOUND)]
 
 
 class NewItem(RequestBody):
@@ -35,68 +36,60 @@ class NewItem(RequestBody):
 
     namespace: Names
     key: Key
-    value: Annotated[Any, Field(description="Any JSON but null, up to 64 KB.", examples=[{"name": "Lena"}])]
-    index: Annotated[
-        list[str] | bool | None,
-        Field(description="Fields by which it is found; null: all texts; false: none.", examples=[["name"]]),
-    ] = None
-    ttl: Annotated[Number | None, Field(description="Lifetime in seconds; null: unlimited.", examples=[3600])] = None
-    refresh: Annotated[bool, Strict(), Field(description="Each reading starts its lifetime again.")] = False
-    version: Annotated[
-        int | None, Strict(), Field(description="The version to replace, 0 for none; 409 if it is another.")
-    ] = None
-    origin: OriginName | None = None
-    user: UserName | None = None
+    value: Any = field(description="Any JSON but null, up to 64 KB.", example={"name": "Lena"})
+    index: list[str] | bool | None = field(
+        None, "Fields by which it is found; null: all texts; false: none.", example=["name"]
+    )
+    ttl: Number | None = field(None, "Lifetime in seconds; null: unlimited.", example=3600)
+    refresh: Flag = field(False, "Each reading starts its lifetime again.")
+    version: int | None = field(None, "The version to replace, 0 for none; 409 if it is another.", strict=True)
+    origin: shapes.OriginName | None = None
+    user: shapes.UserName | None = None
 
 
-class ItemPlace(RequestBody):
+class ItemPlace(shapes.Query):
     """Place of one item."""
 
-    is_query: ClassVar[bool] = True
     namespace: Path
     key: Key
-    user: UserName | None = None
+    user: shapes.UserName | None = None
 
 
 class ReadItem(ItemPlace):
     """The item to read."""
 
-    refresh: Annotated[bool, Field(description="Start the lifetime of a sliding item again.")] = True
+    refresh: bool = field(True, "Start the lifetime of a sliding item again.")
 
 
 class DeleteItem(ItemPlace):
     """The item to delete."""
 
-    version: Annotated[int | None, Field(description="The version to delete; 409 if it is another.")] = None
+    version: int | None = field(None, "The version to delete; 409 if it is another.")
 
 
 class ItemSearch(RequestBody):
     """A search for items."""
 
-    namespace: Annotated[Names, Field(description="Names with which their namespaces begin; empty: all.")] = []
-    query: Annotated[str | None, Field(description="Best first; null: the last written first.")] = None
-    where: Annotated[
-        str | dict[str, Any] | None,
-        Field(
-            description="Filter, as text or JSON; `value.city` is a field of the value.", examples=["value.age >= 18"]
-        ),
-    ] = None
+    namespace: Names = field([], "Names with which their namespaces begin; empty: all.")
+    query: str | None = field(None, "Best first; null: the last written first.")
+    where: str | dict[str, Any] | None = field(
+        None, "Filter, as text or JSON; `value.city` is a field of the value.", example="value.age >= 18"
+    )
     limit: Annotated[Limit, Strict()] = 10
-    offset: Annotated[int, Strict(), Field(description="The `next_offset` of the previous page.")] = 0
-    refresh: Annotated[bool, Strict(), Field(description="Start the lifetimes of sliding items again.")] = True
-    user: UserName | None = None
+    offset: int = field(0, "The `next_offset` of the previous page.", strict=True)
+    refresh: Flag = field(True, "Start the lifetimes of sliding items again.")
+    user: shapes.UserName | None = None
 
 
-class NamespaceFilter(RequestBody):
+class NamespaceFilter(shapes.Query):
     """Filter for namespaces; `*` stands for any one name."""
 
-    is_query: ClassVar[bool] = True
-    prefix: Annotated[str, Field(description="Path with which they begin.", examples=["users/*"])] = ""
-    suffix: Annotated[str, Field(description="Path with which they end.")] = ""
-    max_depth: Annotated[int | None, Field(description="Cut longer ones to so many names.")] = None
+    prefix: str = field("", "Path with which they begin.", example="users/*")
+    suffix: str = field("", "Path with which they end.")
+    max_depth: int | None = field(None, "Cut longer ones to so many names.")
     limit: Limit = 100
     offset: int = 0
-    user: UserName | None = None
+    user: shapes.UserName | None = None
 
 
 @describes(Item)
@@ -108,7 +101,7 @@ class FoundItems(BaseModel):
     """Items, in the order of the search."""
 
     items: list[KeyedItem]
-    next_offset: Annotated[int | None, Field(description="null: there are no more")]
+    next_offset: int | None = field(description="null: there are no more")
 
 
 class NamespacePage(BaseModel):
@@ -126,7 +119,7 @@ def put_item(memory: CurrentAgent, body: NewItem) -> KeyedItem:
     """Store a value. If there is an item with this key, it gets the value and the next version, and its former value
     stays in its history; the same value makes no new version. When this route answers, it is on disk. 403 for an origin
     that is trusted more than the key."""
-    check_origin(body.origin)
+    shapes.check_origin(body.origin)
     if body.value is None:
         raise Invalid(NO_NULL)
     item = memory.items.put(**dict(body))

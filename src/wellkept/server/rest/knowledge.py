@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field, Strict, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import UploadFile
 
 from wellkept.errors import Invalid
@@ -27,76 +27,53 @@ from wellkept.server.http.auth import CurrentTenant, CurrentWellkept, readable_a
 from wellkept.server.http.errors import located
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor
-from wellkept.server.rest.shapes import (
-    FILE_FIELD,
-    FLAG_FIELD,
-    NO_FILE,
-    TEXT_FIELD,
-    Metadata,
-    Page,
-    Paging,
-    Patch,
-    RecordBody,
-    RequestBody,
-    Where,
-    WhereText,
-    check_form,
-    describe_form,
-    describes,
-    is_form,
-)
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import Flag, RecordBody, RequestBody, describes, field
 from wellkept.server.threads import BodyReader
 
-Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_TITLE_CHARS})]
-Category = Annotated[str, Field(json_schema_extra={"maxLength": MAX_CATEGORY_CHARS}, examples=["policy"])]
+Title = Annotated[str, field(minLength=1, maxLength=MAX_TITLE_CHARS)]
+Category = Annotated[str, field(maxLength=MAX_CATEGORY_CHARS, example="policy")]
 
 
 class NewDocument(RequestBody):
     """A new document: Markdown or plain text. It replaces the document of the same title."""
 
-    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["Refunds are paid within 14 days."])]
-    title: Annotated[Title | None, Field(description="null: its first heading, or its first words")] = None
+    text: str = field(minLength=1, example="Refunds are paid within 14 days.")
+    title: Title | None = field(None, "null: its first heading, or its first words")
     category: Category | None = None
-    is_published: Annotated[bool, Strict()] | None = None
-    metadata: Metadata | None = None
-    secrets: Annotated[
-        Literal["redact", "reject"] | None,
-        Field(description="Handling of what seems to be a secret: store the document without it (default), or refuse."),
-    ] = None
+    is_published: Flag | None = None
+    metadata: shapes.Metadata | None = None
+    secrets: Literal["redact", "reject"] | None = field(
+        None, "Handling of what seems to be a secret: store the document without it (default), or refuse."
+    )
 
 
-class DocumentFilter(Paging):
+class DocumentFilter(shapes.Paging):
     """Filter for documents."""
 
-    category: Annotated[str, Field(description="Only documents of this category; empty: all.")] = ""
-    where: WhereText = ""
+    category: str = field("", "Only documents of this category; empty: all.")
+    where: shapes.WhereText = ""
 
 
-class DocumentPatch(Patch):
+class DocumentPatch(shapes.Patch):
     """Changes to a document; omitted fields stay."""
 
     title: Title = ""
     category: Category = ""
-    is_published: Annotated[bool, Strict(), Field(description="Only published documents are found.")] = True
-    metadata: Annotated[Metadata, Field(description="Replaces all of its metadata.")] = {}
+    is_published: Flag = field(True, "Only published documents are found.")
+    metadata: shapes.Metadata = field({}, "Replaces all of its metadata.")
 
 
 class KnowledgeQuestion(RequestBody):
     """A search in the documents."""
 
-    query: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["refund policy"])]
-    categories: Annotated[tuple[str, ...], Field(description="Only documents of these; empty: all.")] = ()
-    agent: Annotated[str, Field(description="Only documents that this agent may read; empty: all.")] = ""
-    records: Annotated[bool, Field(description="Also return the document of each passage.")] = False
-    where: Where = None
-    limit: Annotated[int, Strict(), Field(json_schema_extra={"minimum": 1, "maximum": MAX_LIMIT})] = 5
-    min_relevance: Annotated[
-        float | None,
-        Field(
-            description="Least relevance of each passage; null: no limit.",
-            json_schema_extra={"minimum": 0, "maximum": 1},
-        ),
-    ] = None
+    query: str = field(minLength=1, example="refund policy")
+    categories: tuple[str, ...] = field((), "Only documents of these; empty: all.")
+    agent: str = field("", "Only documents that this agent may read; empty: all.")
+    records: bool = field(False, "Also return the document of each passage.")
+    where: shapes.Where = None
+    limit: int = field(5, strict=True, minimum=1, maximum=MAX_LIMIT)
+    min_relevance: float | None = field(None, "Least relevance of each passage; null: no limit.", minimum=0, maximum=1)
 
 
 @describes(Document)
@@ -112,9 +89,9 @@ class RemovedSecretBody(RecordBody):
 class IngestedBody(DocumentBody):
     """A document that was ingested."""
 
-    change: Annotated[DocumentChange, Field(description="unchanged: the same document existed.")]
-    passages: Annotated[int, Field(description="Number of passages.")]
-    removed_secrets: Annotated[list[RemovedSecretBody], Field(description="What was replaced by a mark.")]
+    change: DocumentChange = field(description="unchanged: the same document existed.")
+    passages: int = field(description="Number of passages.")
+    removed_secrets: list[RemovedSecretBody] = field(description="What was replaced by a mark.")
 
 
 @describes(Chunk)
@@ -128,7 +105,7 @@ class WholeDocument(DocumentBody):
     passages: list[PassageBody]
 
 
-class DocumentPage(Page[DocumentBody]):
+class DocumentPage(shapes.Page[DocumentBody]):
     """Documents by id."""
 
 
@@ -136,16 +113,16 @@ class PassageHit(BaseModel):
     """A passage that matches a search."""
 
     source: Source
-    id: Annotated[str, Field(description="The document's id and the passage's position.")]
+    id: str = field(description="The document's id and the passage's position.")
     text: str
-    score: Annotated[float, Field(description="Probability that a person would call the passage relevant, 0 to 1.")]
-    relevance: Annotated[float, Field(description="Chance, 0 to 1, that it helps with the question.")]
-    weak: Annotated[bool, Field(description="It is only the nearest there is, and probably no answer.")]
+    score: float = field(description="Probability that a person would call the passage relevant, 0 to 1.")
+    relevance: float = field(description="Chance, 0 to 1, that it helps with the question.")
+    weak: bool = field(description="It is only the nearest there is, and probably no answer.")
     parts: dict[str, float]
     document_id: str
     title: str
-    heading: Annotated[str, Field(description="Headings above the passage, without the title.", examples=["Fees > EU"])]
-    page: Annotated[int | None, Field(description="Page of a PDF on which the passage begins.")]
+    heading: str = field(description="Headings above the passage, without the title.", example="Fees > EU")
+    page: int | None = field(description="Page of a PDF on which the passage begins.")
     category: str
 
     @classmethod
@@ -170,11 +147,10 @@ class SearchAnswer(BaseModel):
     hits: list[WholePassage | PassageHit]
 
 
-class SkillFilter(RequestBody):
+class SkillFilter(shapes.Query):
     """Filter for skills."""
 
-    is_query: ClassVar[bool] = True
-    agent: Annotated[str, Field(description="Only skills of this agent.", examples=["atlas"])] = ""
+    agent: str = field("", "Only skills of this agent.", example="atlas")
 
 
 @describes(Skill)
@@ -182,10 +158,10 @@ class SkillBody(RecordBody):
     """A skill: instructions from one file."""
 
 
-class SkillPage(Page[SkillBody]):
+class SkillPage(shapes.Page[SkillBody]):
     """Skills by name."""
 
-    problems: Annotated[list[str], Field(description="Problems of the files; the last valid versions stay in use.")]
+    problems: list[str] = field(description="Problems of the files; the last valid versions stay in use.")
 
 
 LISTING = PagedList("documents", decode_cursor, attrgetter("id"), "")
@@ -193,14 +169,14 @@ FORM_FIELDS = ("file", "title", "category", "is_published", "metadata", "secrets
 
 router = Router(prefix="/api", tags=["knowledge"])
 DocumentId = Annotated[str, Path(description="The document's id.", examples=["d-0f343b0931126a20"])]
-_BODY = describe_form(
+_BODY = shapes.describe_form(
     {
-        "file": FILE_FIELD,
-        "title": TEXT_FIELD,
-        "category": TEXT_FIELD,
-        "is_published": FLAG_FIELD,
-        "metadata": {**TEXT_FIELD, "description": "A JSON object."},
-        "secrets": {**TEXT_FIELD, "enum": ["redact", "reject"]},
+        "file": shapes.FILE_FIELD,
+        "title": shapes.TEXT_FIELD,
+        "category": shapes.TEXT_FIELD,
+        "is_published": shapes.FLAG_FIELD,
+        "metadata": {**shapes.TEXT_FIELD, "description": "A JSON object."},
+        "secrets": {**shapes.TEXT_FIELD, "enum": ["redact", "reject"]},
     },
     ["file"],
     {"application/json": {"schema": NewDocument.model_json_schema()}},
@@ -218,7 +194,7 @@ class Upload:
 
 async def _parse_request(request: Request) -> NewDocument | Upload:
     """Return the document of a request. Raises: Invalid, RequestValidationError."""
-    if is_form(request):
+    if shapes.is_form(request):
         async with request.form(max_files=1, max_fields=len(FORM_FIELDS)) as form:
             return await _parse_form(dict(form))
     try:
@@ -230,10 +206,10 @@ async def _parse_request(request: Request) -> NewDocument | Upload:
 
 
 async def _parse_form(form: dict[str, Any]) -> Upload:
-    fields = check_form(form, FORM_FIELDS, file="file", flag="is_published")
+    fields = shapes.check_form(form, FORM_FIELDS, file="file", flag="is_published")
     file = form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
-        raise Invalid(NO_FILE)
+        raise Invalid(shapes.NO_FILE)
     if "metadata" in fields:
         try:
             fields["metadata"] = json.loads(fields["metadata"])

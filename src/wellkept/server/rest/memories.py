@@ -1,4 +1,4 @@
-"""Memories of an agent: `/api/agents/{agent}/memories` and their review.
+"""Memories of an agent, their review, facts out of conversations, and changes: `/api/agents/{agent}`.
 
 An agent without memories need not exist: listing and recalling find nothing, which is what the first turn of a
 conversation needs. Only reading a certain memory is answered with 404.
@@ -13,110 +13,96 @@ from operator import attrgetter
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from fastapi import Path, Query
-from pydantic import BaseModel, Field, SkipValidation, Strict, ValidationError
+from pydantic import BaseModel, SkipValidation, ValidationError
 
+from wellkept import model
+from wellkept.api.agent import ANY_STATE
 from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, WellkeptError
+from wellkept.facts.requests import MAX_MESSAGES
 from wellkept.memory.rules_kinds import MAX_TAGS, RULES
 from wellkept.memory.similar import find_lookalikes
-from wellkept.model import Kind, Memory, MemoryVersion, State
+from wellkept.model import ChangeState, Kind, Memory, Role, State
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.errors import describe_problems, located
 from wellkept.server.http.routing import ADMIN, READ, WRITE, Router
 from wellkept.server.paging import PagedList, decode_cursor, decode_number, fit_page
-from wellkept.server.rest.shapes import (
-    ErrorBody,
-    FilterFields,
-    KindName,
-    Metadata,
-    Moment,
-    Number,
-    OriginName,
-    Page,
-    Paging,
-    Patch,
-    RecordBody,
-    RequestBody,
-    RoleName,
-    ScopeName,
-    StateName,
-    UserName,
-    Where,
-    WhereText,
-    check_origin,
-    describes,
-)
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import ErrorBody, Flag, Moment, Number, RecordBody, RequestBody, describes, field
 
 NOTE_CHARS, MEMORY_CHARS = RULES[Kind.NOTE].max_chars, RULES[Kind.EPISODE].max_chars
-Tags = Annotated[list[str], Field(json_schema_extra={"maxItems": MAX_TAGS}, examples=[["preference"]])]
+Tags = Annotated[list[str], field(maxItems=MAX_TAGS, example=["preference"])]
 MemoryText = Annotated[
     str,
-    Field(
+    field(
         description=f"At most {NOTE_CHARS:,} characters in a note, {MEMORY_CHARS:,} in other kinds.",
-        json_schema_extra={"minLength": 1, "maxLength": MEMORY_CHARS},
-        examples=["Prefers tabs over spaces"],
+        minLength=1,
+        maxLength=MEMORY_CHARS,
+        example="Prefers tabs over spaces",
     ),
 ]
-Importance = Annotated[Number, Field(json_schema_extra={"minimum": 0, "maximum": 1}, examples=[0.5])]
+Importance = Annotated[Number, field(minimum=0, maximum=1, example=0.5)]
 
 
 class NewMemory(RequestBody):
     """A new memory. Omitted (or null) fields follow the rules of its kind."""
 
     text: MemoryText
-    kind: KindName = Kind.NOTE.value
+    kind: shapes.KindName = Kind.NOTE.value
     tags: Tags = []
-    scope: ScopeName | None = None
-    role: RoleName | None = None
+    scope: shapes.ScopeName | None = None
+    role: Annotated[str, field(enum=[*Role])] | None = None
     session_id: str | None = None
     importance: Importance | None = None
     category: str | None = None
-    origin: OriginName | None = None
+    origin: shapes.OriginName | None = None
     created_at: Moment | None = None
     expires_at: Moment | None = None
-    supersedes: Annotated[str | None, Field(description="The id of the memory this one corrects.")] = None
-    valid_from: Annotated[Moment | None, Field(description="Start of its validity; null: when it was written.")] = None
-    metadata: Metadata | None = None
-    user: UserName | None = None
+    supersedes: str | None = field(None, "The id of the memory this one corrects.")
+    valid_from: Moment | None = field(None, "Start of its validity; null: when it was written.")
+    metadata: shapes.Metadata | None = None
+    user: shapes.UserName | None = None
 
 
-class MemoryPatch(Patch):
+class MemoryPatch(shapes.Patch):
     """Changes to a memory; omitted fields stay, and the previous text is kept as history."""
 
     text: MemoryText = ""
     tags: Tags = []
     importance: Importance = 0.0
-    metadata: Annotated[Metadata, Field(description="Replaces all of its metadata.")] = {}
-    version: Annotated[
-        int, Strict(), Field(description="The version to change; 409 if there is a newer one.", examples=[1])
-    ] = 0
+    metadata: shapes.Metadata = field({}, "Replaces all of its metadata.")
+    version: int = field(0, "The version to change; 409 if there is a newer one.", strict=True, example=1)
 
 
-class MemoryFilter(FilterFields, Paging):
+class MemoryFilter(shapes.FilterFields, shapes.Paging):
     """Filter for memories."""
 
-    where: WhereText = ""
-    kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
-    q: Annotated[str, Field(description="Only memories with this text, ignoring case.")] = ""
-    state: Annotated[StateName | None, Field(description="By default live, unless `where` names a state.")] = None
-    as_of: Annotated[Moment | None, Field(description="What was true at that time, in the state of that time.")] = None
-    user: UserName | None = None
+    where: shapes.WhereText = ""
+    kind: shapes.KindName | None = field(None, "Only memories of this kind.")
+    q: str = field("", "Only memories with this text, ignoring case.")
+    state: Annotated[str, field(enum=[*State, ANY_STATE])] | None = field(
+        None, "By default live, unless `where` names a state."
+    )
+    as_of: Moment | None = field(None, "What was true at that time, in the state of that time.")
+    user: shapes.UserName | None = None
 
 
-class RestoreBody(FilterFields):
+class RestoreBody(shapes.FilterFields):
     """The memories to restore: their ids, or all that pass the filters."""
 
-    ids: Annotated[list[str] | None, Field(examples=[["m-7", "m-8"]])] = None
-    state: Annotated[StateName | None, Field(description="`archived` or `expired`; `where` may name it, too.")] = None
-    kind: Annotated[KindName | None, Field(description="Only memories of this kind.")] = None
-    where: Where = None
+    ids: list[str] | None = field(None, example=["m-7", "m-8"])
+    state: Annotated[str, field(enum=[*State, ANY_STATE])] | None = field(
+        None, "`archived` or `expired`; `where` may name it, too."
+    )
+    kind: shapes.KindName | None = field(None, "Only memories of this kind.")
+    where: shapes.Where = None
 
 
 class FactParts(RecordBody):
     """Parts of what a fact says."""
 
-    subject: Annotated[str, Field(description="`user`, a name, or a relation such as `sister`.")]
-    attribute: Annotated[str | None, Field(examples=["lives_in"])]
+    subject: str = field(description="`user`, a name, or a relation such as `sister`.")
+    attribute: str | None = field(example="lives_in")
     value: str | None
 
 
@@ -125,7 +111,7 @@ class MemoryBody(RecordBody):
     """A memory, with all of its fields."""
 
     state: State
-    fact: Annotated[FactParts | None, Field(description="Whom or what it is about; null: no fact out of a turn.")]
+    fact: FactParts | None = field(description="Whom or what it is about; null: no fact out of a turn.")
 
     @classmethod
     def at(cls, memory: Memory, now: datetime, *, is_past: bool = False, **more: Any) -> Self:
@@ -143,38 +129,39 @@ class SimilarBody(BaseModel):
 class KeptMemory(MemoryBody):
     """A stored memory, and its possible duplicates."""
 
-    similar: Annotated[list[SimilarBody], Field(description="Possible duplicates; only for notes and core memories.")]
+    similar: list[SimilarBody] = field(description="Possible duplicates; only for notes and core memories.")
 
 
-@describes(MemoryVersion)
+@describes(model.MemoryVersion)
 class VersionBody(RecordBody):
     """A previous version of a memory."""
 
 
-class MemoryPage(Page[MemoryBody]):
+class MemoryPage(shapes.Page[MemoryBody]):
     """Memories, in the order of the route."""
 
 
 class RestoreAnswer(BaseModel):
     """Restored memories."""
 
-    restored: Annotated[int, Field(description="Number of memories that were named or found.")]
+    restored: int = field(description="Number of memories that were named or found.")
     ids: list[str]
-    items: Annotated[list[MemoryBody], Field(description="The first of them, as many as fit into a page.")]
+    items: list[MemoryBody] = field(description="The first of them, as many as fit into a page.")
 
 
-class VersionPage(Page[VersionBody]):
+class VersionPage(shapes.Page[VersionBody]):
     """Previous versions of a memory, newest first."""
 
 
 class ApprovedWorkspace(BaseModel):
     """Approval of the notes in a workspace's file."""
 
-    approved: Annotated[int, Field(description="Number of approved notes.")]
+    approved: int = field(description="Number of approved notes.")
 
 
 LISTING = PagedList[str | None]("memories", decode_cursor, attrgetter("id"), None, direction="before")
 VERSIONS = PagedList[int | None]("versions", decode_number, attrgetter("version"), None, direction="before")
+CHANGES = PagedList[str | None]("changes", decode_cursor, attrgetter("id"), None, direction="before")
 
 router = Router(prefix="/api/agents/{agent}", tags=["memories"])
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=["m-7"])]
@@ -194,7 +181,7 @@ def list_memories(
 
 def draft_fields(body: NewMemory) -> dict[str, Any]:
     """Return the arguments of `remember`. Raises: Forbidden when the origin is trusted more than the key."""
-    check_origin(body.origin)
+    shapes.check_origin(body.origin)
     return dict(body)
 
 
@@ -228,7 +215,7 @@ def delete_memory(memory: CurrentAgent, id: MemoryId) -> None:
 
 
 @router.get("/memories/{id}/history", scope=READ)
-def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[Paging, Query()]) -> VersionPage:
+def list_versions(memory: CurrentAgent, id: MemoryId, paging: Annotated[shapes.Paging, Query()]) -> VersionPage:
     """List previous versions of a memory, newest first."""
     found, cursor = VERSIONS.read(partial(memory.history, id), paging)
     return VersionPage(items=[VersionBody.of(each) for each in found], next_cursor=cursor)
@@ -288,16 +275,16 @@ class MemoryBatch(RequestBody):
     """New memories."""
 
     # Items are validated one by one, so that a wrong one does not refuse the others.
-    items: Annotated[list[SkipValidation[NewMemory]], Field(json_schema_extra={"maxItems": MAX_ITEMS})]
-    atomic: Annotated[bool, Strict(), Field(description="Store all or none.")] = False
-    records: Annotated[bool, Strict(), Field(description="Also return each memory; only with `atomic`.")] = False
+    items: list[SkipValidation[NewMemory]] = field(maxItems=MAX_ITEMS)
+    atomic: Flag = field(False, "Store all or none.")
+    records: Flag = field(False, "Also return each memory; only with `atomic`.")
 
 
 class StoredItem(BaseModel):
     """A stored item."""
 
     ok: Literal[True] = True
-    id: Annotated[str, Field(description="The memory's id.", examples=["m-7"])]
+    id: str = field(description="The memory's id.", example="m-7")
 
 
 class StoredRecord(StoredItem):
@@ -340,13 +327,11 @@ def _store_all(memory: AgentMemory, items: Sequence[object], now: datetime | Non
     except REFUSALS as error:
         # An item that was refused here never became a draft.
         position = error.item if len(drafts) == len(items) else len(drafts)
-        where, error.item = "" if position is None else f"items[{position}]: ", position
-        error.args = (f"{where}{_end_sentence(error)} Nothing was stored.",)
-        if isinstance(error, Invalid | Forbidden):
-            raise
-        refused = Invalid(str(error))
+        where = "" if position is None else f"items[{position}]: "
+        refused = error if isinstance(error, Invalid | Forbidden) else Invalid("")
         refused.item = position
-        raise refused from error
+        refused.args = (f"{where}{str(error).removesuffix('.')}. Nothing was stored.",)
+        raise refused from (None if refused is error else error)
 
 
 def _store_valid(memory: AgentMemory, items: Sequence[object]) -> Sequence[ItemResult]:
@@ -400,5 +385,185 @@ def _refuse(error: WellkeptError) -> ErrorBody:
     return ErrorBody(error=str(error), code=error.code)
 
 
-def _end_sentence(error: WellkeptError) -> str:
-    return f"{str(error).removesuffix('.')}."
+class NewFacts(RequestBody):
+    """A conversation to read facts out of."""
+
+    messages: list[dict[str, Any]] = field(
+        description="Mappings with `role` and `content`, as chat models take them.",
+        maxItems=MAX_MESSAGES,
+        example=[{"role": "user", "content": "I'm allergic to penicillin."}],
+    )
+    session_id: str | None = field(None, "The conversation that the facts come from.")
+    user: shapes.UserName | None = None
+    metadata: dict[str, Any] | None = field(None, "Metadata of each new memory.", example={"topic": "health"})
+    dry_run: Flag = field(False, "Store nothing, only show what would be stored.")
+    records: Flag = field(False, "Also return each memory with all of its fields.")
+
+
+class FactBody(RecordBody):
+    """A memory that was stored, edited or ended."""
+
+    id: str = field(description="Empty in a dry run, if it is new.", example="m-7")
+    text: str
+    turn: int = field(description="Position of the message it comes from, counted from 0.")
+    kind: Kind
+    category: str | None
+    origin: model.Origin
+    version: int
+    replaces: str | None = field(description="The memory it supersedes.")
+
+
+class WholeFact(FactBody):
+    """A memory that was stored, edited or ended, for requests with `records`."""
+
+    memory: MemoryBody
+
+
+AnyFact: TypeAlias = WholeFact | FactBody
+
+
+@describes(model.DroppedFact)
+class DroppedBody(RecordBody):
+    """A statement that was not stored. Secrets in it are replaced by a mark."""
+
+
+@describes(model.AddedFacts)
+class FactsAnswer(RecordBody):
+    """Changes to the memories, and what was left out."""
+
+    added: list[AnyFact]
+    updated: list[AnyFact]
+    superseded: list[AnyFact] = field(
+        description="New memories with the one each `replaces`; without it, memories the user took back."
+    )
+
+
+facts = Router(prefix="/api/agents/{agent}", tags=["memories"])
+
+
+@facts.post("/add", scope=WRITE)
+def add_facts(wellkept: CurrentWellkept, memory: CurrentAgent, body: NewFacts) -> FactsAnswer:
+    """Store the lasting facts of a conversation. When this route answers, they are on disk. A configured model reads
+    the messages; without one, or when it fails, rules do."""
+    added, now = memory.add(**body.model_dump(exclude={"records"})), wellkept.now()
+
+    def show(fact: model.FoundFact) -> FactBody:
+        change = {"turn": fact.turn, "replaces": fact.replaces}
+        if not body.records:
+            return FactBody.of(fact.memory, **change)
+        return WholeFact.of(fact.memory, **change, memory=MemoryBody.at(fact.memory, now))
+
+    shown = {name: [show(each) for each in getattr(added, name)] for name in ("added", "updated", "superseded")}
+    return FactsAnswer.of(added, **shown, dry_run=added.is_dry_run)
+
+
+class ProfileQuery(shapes.Query):
+    """Subject of a profile."""
+
+    subject: str | None = field(
+        None, "Whom or what it is about: user, a name, or a relation; all if not given.", example="sister"
+    )
+    user: shapes.UserName | None = None
+
+
+class ProfileAnswer(BaseModel):
+    """Current facts, newest first, and the block of a prompt that shows them."""
+
+    facts: list[MemoryBody]
+    text: str = field(description="Empty if nothing is known.")
+
+
+class WhatToForget(RequestBody):
+    """Words for what to forget."""
+
+    about: str = field(minLength=1, example="my old address")
+    user: shapes.UserName | None = None
+
+
+class ForgottenAnswer(BaseModel):
+    """Memories that are hidden now, and those that are not."""
+
+    forgotten: list[MemoryBody] = field(description="They can be restored for 30 days.")
+    candidates: list[MemoryBody] = field(description="What may be meant, or cannot be hidden.")
+
+
+@facts.get("/profile", scope=READ)
+def get_profile(
+    wellkept: CurrentWellkept, memory: CurrentAgent, query: Annotated[ProfileQuery, Query()]
+) -> ProfileAnswer:
+    """Return what is true now of a user and of those the user spoke about, each fact as a memory."""
+    profile, now = memory.profile(subject=query.subject, user=query.user), wellkept.now()
+    return ProfileAnswer(facts=[MemoryBody.at(each, now) for each in profile.facts], text=profile.text)
+
+
+@facts.post("/forget", scope=WRITE)
+def forget_about(wellkept: CurrentWellkept, memory: CurrentAgent, body: WhatToForget) -> ForgottenAnswer:
+    """Forget what a few words mean, with the turns it came from. If it is not clear which memories are meant, nothing
+    is forgotten, and the answer has the candidates, best first."""
+    done, now = memory.forget(about=body.about, user=body.user), wellkept.now()
+    return ForgottenAnswer(
+        forgotten=[MemoryBody.at(each, now) for each in done.forgotten],
+        candidates=[MemoryBody.at(each, now) for each in done.candidates],
+    )
+
+
+@describes(model.ChangedMemory)
+class ChangedMemoryBody(RecordBody):
+    """A memory that a change adds, edits or ends."""
+
+
+@describes(model.Change)
+class ChangeBody(RecordBody):
+    """A change of several memories that can be applied and undone as a whole."""
+
+
+class ChangePage(shapes.Page[ChangeBody]):
+    """Changes, newest first."""
+
+
+class ChangeFilter(shapes.Paging):
+    """Filter for changes."""
+
+    state: str = field(ChangeState.PROPOSED.value, enum=[*ChangeState, ANY_STATE])
+
+
+changes = Router(prefix="/api/agents/{agent}/changes", tags=["changes"])
+ChangeId = Annotated[str, Path(description="The id of the change.", examples=["c-1"])]
+
+
+@changes.get("", scope=READ)
+def list_changes(memory: CurrentAgent, filters: Annotated[ChangeFilter, Query()]) -> ChangePage:
+    """List what add, logged turns, consolidation and edits of several memories did or propose, newest first."""
+    found, cursor = CHANGES.read(partial(memory.changes.list, state=filters.state), filters)
+    return ChangePage(items=[ChangeBody.of(each) for each in found], next_cursor=cursor)
+
+
+@changes.post("/consolidate", queue="upkeep", scope=WRITE)
+def consolidate(memory: CurrentAgent) -> ChangePage:
+    """Merge near-duplicates and end contradicted facts now, as maintenance does; return the changes made and proposed.
+    A configured model is asked for more, which is only proposed."""
+    return ChangePage(items=[ChangeBody.of(each) for each in memory.changes.consolidate()])
+
+
+@changes.get("/{id}", scope=READ)
+def get_change(memory: CurrentAgent, id: ChangeId) -> ChangeBody:
+    """Return one change, with what each of its memories says and said before."""
+    return ChangeBody.of(memory.changes.get(id))
+
+
+@changes.post("/{id}/apply", scope=ADMIN)
+def apply_change(memory: CurrentAgent, id: ChangeId) -> ChangeBody:
+    """Carry out a proposed change. 409 if it was decided, or one of its memories was changed since."""
+    return ChangeBody.of(memory.changes.apply(id))
+
+
+@changes.post("/{id}/reject", scope=ADMIN)
+def reject_change(memory: CurrentAgent, id: ChangeId) -> ChangeBody:
+    """Reject a proposed change. The same is not proposed again until one of its memories changes."""
+    return ChangeBody.of(memory.changes.reject(id))
+
+
+@changes.post("/{id}/undo", scope=WRITE)
+def undo_change(memory: CurrentAgent, id: ChangeId) -> ChangeBody:
+    """Undo an applied change as a whole. 409 if it is not applied, or one of its memories was changed since."""
+    return ChangeBody.of(memory.changes.undo(id))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 from operator import attrgetter
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel, Field, Strict
+from pydantic import BaseModel, Field
 
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.errors import Invalid
@@ -21,58 +21,44 @@ from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, readable_agent
 from wellkept.server.http.routing import READ, WRITE, Router
 from wellkept.server.paging import READ_LARGE_AT_ONCE, PagedList, decode_number, decode_place
-from wellkept.server.rest.shapes import (
-    Metadata,
-    Moment,
-    Page,
-    Paging,
-    RecordBody,
-    RequestBody,
-    UserName,
-    WhereText,
-    describes,
-)
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import Flag, RecordBody, RequestBody, describes, field
 
-Said = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_MESSAGE_CHARS})]
+Said = Annotated[str, field(minLength=1, maxLength=MAX_MESSAGE_CHARS)]
 
 
-class SessionFilter(Paging):
+class SessionFilter(shapes.Paging):
     """Filter for conversations."""
 
-    agent: Annotated[str, Field(description="Only conversations of this agent; empty: all.", examples=["atlas"])] = ""
-    where: WhereText = ""
-    user: UserName | None = None
+    agent: str = field("", "Only conversations of this agent; empty: all.", example="atlas")
+    where: shapes.WhereText = ""
+    user: shapes.UserName | None = None
 
 
-class SessionOwner(RequestBody):
+class SessionOwner(shapes.Query):
     """The agent of a conversation."""
 
-    is_query: ClassVar[bool] = True
-    agent: Annotated[str, Field(description="Only a conversation of this agent; empty: of any.")] = ""
+    agent: str = field("", "Only a conversation of this agent; empty: of any.")
 
 
 class ConversationParameters(SessionOwner):
     """Options of a conversation."""
 
-    records: Annotated[bool, Field(description="Also return the messages as they are stored.")] = False
-    limit: Annotated[
-        int | None, Field(description="Only the newest messages after the summary, at most this many.", ge=1)
-    ] = None
+    records: bool = field(False, "Also return the messages as they are stored.")
+    limit: Annotated[int, Field(ge=1)] | None = field(
+        None, "Only the newest messages after the summary, at most this many."
+    )
 
 
 class NewSession(RequestBody):
     """A new conversation."""
 
-    agent_id: Annotated[str, Field(description="Its agent, which is created if necessary.", examples=["atlas"])]
-    id: Annotated[
-        str | None,
-        Field(
-            description="Printable characters without a slash; null: a generated id.",
-            json_schema_extra={"minLength": 1, "maxLength": MAX_SESSION_CHARS},
-        ),
-    ] = None
-    metadata: Metadata | None = None
-    user: UserName | None = None
+    agent_id: str = field(description="Its agent, which is created if necessary.", example="atlas")
+    id: str | None = field(
+        None, "Printable characters without a slash; null: a generated id.", minLength=1, maxLength=MAX_SESSION_CHARS
+    )
+    metadata: shapes.Metadata | None = None
+    user: shapes.UserName | None = None
 
 
 class NewTurn(RequestBody):
@@ -80,15 +66,11 @@ class NewTurn(RequestBody):
 
     user: Said
     assistant: Said
-    remember: Annotated[
-        Annotated[bool, Strict()] | None, Field(description="Also store both as episodes; null: from the settings.")
-    ] = None
-    category: Annotated[str | None, Field(description="Category of the episodes; null: by their texts.")] = None
-    expires_at: Annotated[Moment | None, Field(description="End of the episodes; null: by their category.")] = None
-    agent_id: Annotated[
-        str | None, Field(description="Starts the session for this agent if it does not exist; null: 404.")
-    ] = None
-    user_id: Annotated[UserName | None, Field(description="The end user a session that is started belongs to.")] = None
+    remember: Flag | None = field(None, "Also store both as episodes; null: from the settings.")
+    category: str | None = field(None, "Category of the episodes; null: by their texts.")
+    expires_at: shapes.Moment | None = field(None, "End of the episodes; null: by their category.")
+    agent_id: str | None = field(None, "Starts the session for this agent if it does not exist; null: 404.")
+    user_id: shapes.UserName | None = field(None, "The end user a session that is started belongs to.")
 
 
 @describes(Session)
@@ -98,7 +80,7 @@ class SessionBody(RecordBody):
     agent_id: str
 
 
-class SessionPage(Page[SessionBody]):
+class SessionPage(shapes.Page[SessionBody]):
     """Conversations, most recently used first."""
 
 
@@ -109,7 +91,7 @@ class MessageBody(RecordBody):
     role: Literal[Role.USER, Role.ASSISTANT]
 
 
-class MessagePage(Page[MessageBody]):
+class MessagePage(shapes.Page[MessageBody]):
     """Messages, in order."""
 
 
@@ -124,9 +106,9 @@ class PromptMessage(BaseModel):
 class ConversationBody(RecordBody):
     """The part of a conversation for the next model call."""
 
-    messages: Annotated[
-        list[PromptMessage], Field(description="A system message with the summary, if any, and the messages after it.")
-    ]
+    messages: list[PromptMessage] = field(
+        description="A system message with the summary, if any, and the messages after it."
+    )
 
 
 class WholeConversation(ConversationBody):

@@ -6,7 +6,7 @@ document come from the library's own tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache, reduce
@@ -40,21 +40,31 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
-from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from wellkept.api.agent import MAX_PAGE, PAGE
 from wellkept.arguments import FORMER
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
 from wellkept.language.names import MAX_USER_CHARS
 from wellkept.memory.rules_trust import check_claim
-from wellkept.model import KeyScope, Kind, Origin, Role, Scope, State
-from wellkept.prompt.rules_relevance import InjectMode
-from wellkept.recall.rules_ranking import PURPOSES
+from wellkept.model import Kind, Origin, Scope
 from wellkept.server.http.routing import USER
 
 
-def one_of(values: Iterable[str]) -> Any:
-    """Return a field that documents the choices; the library refuses others."""
-    return Field(json_schema_extra={"enum": [*values]})
+def field(
+    default: Any = ..., description: str = "", *, example: Any = None, strict: bool | None = None, **limits: Any
+) -> Any:
+    """Return a field of a body or query, by default a required one.
+
+    `limits` (`minimum=1`, `enum=[…]`) are for the document; the library checks them. A strict number or flag is not
+    converted from a text.
+    """
+    told: dict[str, Any] = {
+        "description": description or None,
+        "json_schema_extra": limits or None,
+        "examples": None if example is None else [example],
+        "strict": strict,
+    }
+    return Field(default, **{name: value for name, value in told.items() if value is not None})
 
 
 def _iso_text(value: object) -> object:
@@ -65,21 +75,10 @@ def _iso_text(value: object) -> object:
 
 Moment = Annotated[datetime, BeforeValidator(_iso_text)]
 Number = Annotated[float, Strict()]
-MinRelevance = Annotated[
-    Number | None,
-    Field(
-        description="Least relevance of each hit, 0 to 1; null: no limit.",
-        json_schema_extra={"minimum": 0, "maximum": 1},
-    ),
-]
-KindName = Annotated[str, one_of(Kind)]
-ScopeName = Annotated[str, one_of(Scope)]
-RoleName = Annotated[str, one_of(Role)]
-OriginName = Annotated[str, one_of(Origin)]
-StateName = Annotated[str, one_of([*State, ANY_STATE])]
-KeyScopeName = Annotated[str, one_of(KeyScope)]
-PurposeName = Annotated[str, one_of(PURPOSES)]
-ModeName = Annotated[str, one_of(InjectMode)]
+Flag = Annotated[bool, Strict()]
+KindName = Annotated[str, field(enum=[*Kind])]
+ScopeName = Annotated[str, field(enum=[*Scope])]
+OriginName = Annotated[str, field(enum=[*Origin])]
 
 
 Body = TypeVar("Body")
@@ -170,31 +169,40 @@ class Patch(RequestBody):
 
 UserName = Annotated[
     str,
-    Field(
+    field(
         description="The end user it acts for, as in X-Wellkept-User; null: the user of the key, or none.",
-        json_schema_extra={"minLength": 1, "maxLength": MAX_USER_CHARS},
-        examples=["u-7"],
+        minLength=1,
+        maxLength=MAX_USER_CHARS,
+        example="u-7",
     ),
 ]
 
 
-class Paging(RequestBody):
-    """Size and start of a page."""
+class Query(RequestBody):
+    """The parameters of a query."""
 
     is_query: ClassVar[bool] = True
-    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PAGE})] = PAGE
-    cursor: Annotated[str, Field(description="The `next_cursor` of the previous page.")] = ""
+
+
+class Paging(Query):
+    """Size and start of a page."""
+
+    limit: int = field(PAGE, minimum=1, maximum=MAX_PAGE)
+    cursor: str = field("", "The `next_cursor` of the previous page.")
 
 
 WHERE_EXAMPLE = "tags = food and metadata.city = 'Oslo' and created_at > 2026-10-01"
-WhereText = Annotated[str, Field(description="A filter (docs/filters.md).", examples=[WHERE_EXAMPLE])]
+WhereText = Annotated[str, field(description="A filter (docs/filters.md).", example=WHERE_EXAMPLE)]
 Where = Annotated[
     str | dict[str, Any] | None,
-    Field(description="A filter as text or JSON (docs/filters.md); null: none.", examples=[WHERE_EXAMPLE]),
+    field(description="A filter as text or JSON (docs/filters.md); null: none.", example=WHERE_EXAMPLE),
 ]
 Metadata = Annotated[
     dict[str, Any],
-    Field(description="A JSON object of at most 8 KB, for your own fields.", examples=[{"city": "Oslo", "stars": 4}]),
+    field(description="A JSON object of at most 8 KB, for your own fields.", example={"city": "Oslo", "stars": 4}),
+]
+MinRelevance = Annotated[
+    Number | None, field(description="Least relevance of each hit, 0 to 1; null: no limit.", minimum=0, maximum=1)
 ]
 
 
@@ -211,12 +219,12 @@ class Page(BaseModel, Generic[Body]):
 class FilterFields(RequestBody):
     """Filters of memories, which all have to hold. `where` is a text in a query, and a text or JSON in a body."""
 
-    tag: Annotated[str, Field(description="Only memories with this tag, ignoring case.")] = ""
-    session_id: Annotated[str | None, Field(description="Only memories of this conversation.")] = None
-    scope: Annotated[ScopeName | None, Field(description="Only notes about this.")] = None
-    origin: Annotated[OriginName | None, Field(description="Only memories of this origin.")] = None
-    since: Annotated[Moment | None, Field(description="Only memories written then or later.")] = None
-    until: Annotated[Moment | None, Field(description="Only memories written before then.")] = None
+    tag: str = field("", "Only memories with this tag, ignoring case.")
+    session_id: str | None = field(None, "Only memories of this conversation.")
+    scope: ScopeName | None = field(None, "Only notes about this.")
+    origin: OriginName | None = field(None, "Only memories of this origin.")
+    since: Moment | None = field(None, "Only memories written then or later.")
+    until: Moment | None = field(None, "Only memories written before then.")
 
     def filters(self) -> dict[str, Any]:
         """Return the filters that are set."""
@@ -313,5 +321,5 @@ class ErrorBody(BaseModel):
     """A refusal or failure."""
 
     ok: Literal[False] = False
-    error: Annotated[str, Field(description="A sentence for people.")]
-    code: Annotated[str, Field(description="A stable word for programs.", examples=["not_found"])]
+    error: str = field(description="A sentence for people.")
+    code: str = field(description="A stable word for programs.", example="not_found")

@@ -1,4 +1,4 @@
-"""All of a tenant's data: `/api/export`, `/api/import`, `/api/erase`, `/api/secrets`, `/api/maintenance`.
+"""All of a tenant's data, `/api/export`, `/api/import`, `/api/erase`, `/api/secrets`, `/api/maintenance`, and its keys.
 
 An export is first written to a temporary file, or to memory while it is small: it is complete before the first byte is
 sent, and a slow client holds no transaction open. An import is written to a file first because it is read twice.
@@ -11,22 +11,28 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from enum import StrEnum
+from operator import attrgetter
 from pathlib import Path
-from typing import IO, Annotated, Any, ClassVar, cast
+from typing import IO, Annotated, Any, cast
 
+import fastapi
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from starlette.datastructures import FormData, UploadFile
 
+from wellkept.access.rules_keys import MAX_AGENTS
 from wellkept.errors import DiskFull, Invalid
-from wellkept.model import ErasureFinding, ImportReport, Receipt, RefusedItem
+from wellkept.model import ApiKey, ErasureFinding, ImportReport, KeyScope, Receipt, RefusedItem
+from wellkept.model.stored import Place
 from wellkept.providers.archives import open_compressed
 from wellkept.secrets.check import Sighting
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.routing import ADMIN, OPERATOR, TRANSFER, Router
-from wellkept.server.rest.shapes import FILE_FIELD, NO_FILE, RecordBody, RequestBody, describe_form, describes, is_form
+from wellkept.server.paging import PagedList, decode_place
+from wellkept.server.rest import shapes
+from wellkept.server.rest.shapes import RecordBody, RequestBody, describes, field
 from wellkept.upkeep.maintain import MaintenanceReport
 
 
@@ -38,29 +44,23 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
-class ExportParameters(RequestBody):
+class ExportParameters(shapes.Query):
     """Options of an export."""
 
-    is_query: ClassVar[bool] = True
     compression: Compression = Compression.NONE
-    user: Annotated[str | None, Field(description="Only the records of this end user; null: of all.")] = None
+    user: str | None = field(None, "Only the records of this end user; null: of all.")
 
 
-class ImportParameters(RequestBody):
+class ImportParameters(shapes.Query):
     """Options of an import."""
 
-    is_query: ClassVar[bool] = True
-    format: Annotated[
-        str | None, Field(description="The program that wrote the file; omitted: detected.", examples=["wellkept"])
-    ] = None
-    agent: Annotated[str | None, Field(description="Agent for memories that name none.")] = None
-    merge: Annotated[bool, Field(description="Where ids clash, keep the existing item.")] = False
-    remember: Annotated[bool, Field(description="Also store the messages of conversations as episodes.")] = False
-    trusted: Annotated[
-        bool, Field(description="Believe an export that is not signed; otherwise its core memories wait for review.")
-    ] = False
-    with_erased: Annotated[bool, Field(description="Bring back what was erased here.")] = False
-    dry_run: Annotated[bool, Field(description="Write nothing, and report what would happen.")] = False
+    format: str | None = field(None, "The program that wrote the file; omitted: detected.", example="wellkept")
+    agent: str | None = field(None, "Agent for memories that name none.")
+    merge: bool = field(False, "Where ids clash, keep the existing item.")
+    remember: bool = field(False, "Also store the messages of conversations as episodes.")
+    trusted: bool = field(False, "Believe an export that is not signed; otherwise its core memories wait for review.")
+    with_erased: bool = field(False, "Bring back what was erased here.")
+    dry_run: bool = field(False, "Write nothing, and report what would happen.")
 
 
 @describes(RefusedItem)
@@ -87,8 +87,8 @@ MEDIA = {
     Compression.ZSTD: "application/zstd",
 }
 SUFFIXES = {Compression.NONE: ".jsonl", Compression.GZIP: ".jsonl.gz", Compression.ZSTD: ".jsonl.zst"}
-BINARY: dict[str, Any] = {"schema": FILE_FIELD}
-_BODY = describe_form({"file": FILE_FIELD}, ["file"], {"application/octet-stream": BINARY})
+BINARY: dict[str, Any] = {"schema": shapes.FILE_FIELD}
+_BODY = shapes.describe_form({"file": shapes.FILE_FIELD}, ["file"], {"application/octet-stream": BINARY})
 
 router = Router(prefix="/api")
 
@@ -128,7 +128,7 @@ def _pieces(file: IO[bytes]) -> Iterator[bytes]:
 async def _receive_file(request: Request) -> AsyncIterator[Path]:
     """Yield the uploaded file, which is on disk while the request runs. Raises: Invalid."""
     with tempfile.TemporaryDirectory(prefix="wellkept-") as folder:
-        if is_form(request):
+        if shapes.is_form(request):
             async with request.form(max_files=1, max_fields=0) as form:
                 path = await save_file(form, folder)
         else:
@@ -143,7 +143,7 @@ async def save_file(form: FormData, folder: str) -> Path:
     """Write the file of a form to a folder and return its path. Raises: Invalid."""
     sent = form.get("file")
     if not isinstance(sent, UploadFile) or not sent.filename:
-        raise Invalid(NO_FILE)
+        raise Invalid(shapes.NO_FILE)
     suffix = Path(sent.filename).suffix[:16]
     # The name comes from the client and may be no valid file name.
     path = Path(folder) / f"import{suffix if suffix[1:].isalnum() else ''}"
@@ -165,29 +165,22 @@ def import_file(
 class EraseBody(RequestBody):
     """The subject to erase."""
 
-    subject: Annotated[
-        str,
-        Field(
-            description="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for "
-            "all that mentions them. Without a kind, an existing id is meant, otherwise a text.",
-            examples=["text:Mara Lindqvist"],
-        ),
-    ]
-    dry_run: Annotated[bool, Field(description="Only list what would be erased.")] = False
-    compact: Annotated[
-        bool | None,
-        Field(
-            description="Rewrite the database files. Takes an operator's key, because every tenant waits meanwhile. "
-            "null: overwrite unused parts of SQLite's."
-        ),
-    ] = None
-    with_agents: Annotated[
-        bool | None,
-        Field(
-            description="Delete agents whose ids are made from the words of a text, or keep them. null: delete them "
-            "for several words, and answer 409 for a single one."
-        ),
-    ] = None
+    subject: str = field(
+        description="user:ID, agent:ID, session:ID, memory:AGENT/ID, tenant:ID for everything, or text:WORDS for "
+        "all that mentions them. Without a kind, an existing id is meant, otherwise a text.",
+        example="text:Mara Lindqvist",
+    )
+    dry_run: bool = field(False, "Only list what would be erased.")
+    compact: bool | None = field(
+        None,
+        "Rewrite the database files. Takes an operator's key, because every tenant waits meanwhile. "
+        "null: overwrite unused parts of SQLite's.",
+    )
+    with_agents: bool | None = field(
+        None,
+        "Delete agents whose ids are made from the words of a text, or keep them. null: delete them "
+        "for several words, and answer 409 for a single one.",
+    )
 
 
 @describes(ErasureFinding)
@@ -209,14 +202,14 @@ def erase(tenant: CurrentTenant, body: EraseBody) -> ReceiptBody:
 class AllowSecretBody(RequestBody):
     """A text that only looks like a secret."""
 
-    text: Annotated[str, Field(json_schema_extra={"minLength": 1}, examples=["AKIAIOSFODNN7EXAMPLE"])]
+    text: str = field(minLength=1, example="AKIAIOSFODNN7EXAMPLE")
 
 
 @describes(MaintenanceReport)
 class MaintenanceAnswer(RecordBody):
     """Result of a maintenance run."""
 
-    archived: Annotated[int, Field(description="expired, faded and over_quota together")]
+    archived: int = field(description="expired, faded and over_quota together")
 
 
 @describes(Sighting)
@@ -233,7 +226,7 @@ class ScanAnswer(BaseModel):
 class AllowSecretAnswer(BaseModel):
     """Result of allowing a text."""
 
-    allowed: Annotated[int, Field(description="Number of matches in the text.")]
+    allowed: int = field(description="Number of matches in the text.")
 
 
 @router.post("/maintenance", queue="upkeep", scope=OPERATOR, tags=["upkeep"])
@@ -254,3 +247,57 @@ def scan_for_secrets(tenant: CurrentTenant) -> ScanAnswer:
 def allow_secret(tenant: CurrentTenant, body: AllowSecretBody) -> AllowSecretAnswer:
     """Allow a text that only looks like a secret. Only its hash is stored."""
     return AllowSecretAnswer(allowed=tenant.secrets.allow(body.text))
+
+
+class NewKey(RequestBody):
+    """A new key."""
+
+    scope: Annotated[str, field(enum=[*KeyScope])] = field(description="Each scope includes those before it.")
+    name: str = field("", "A label for people.", maxLength=100)
+    expires_at: shapes.Moment | None = field(None, "null: never")
+    agents: list[str] | None = field(
+        None, "The agents it is limited to; omitted or null: all of the tenant.", minItems=1, maxItems=MAX_AGENTS
+    )
+    trust: shapes.OriginName | None = field(None, "The most trusted origin it may claim; null: any")
+    user: str | None = field(None, "The end user it is limited to; null: all")
+
+
+@describes(ApiKey)
+class KeyBody(RecordBody):
+    """A key, without its secret."""
+
+
+class IssuedKeyBody(KeyBody):
+    """A key that was just created."""
+
+    key: str = field(description="The value for Authorization: Bearer …; it is not shown again.")
+
+
+class KeyPage(shapes.Page[KeyBody]):
+    """Keys, oldest first."""
+
+
+KEYS = PagedList[Place | None]("keys", decode_place, attrgetter("created_at", "id"), None)
+
+keys = Router(prefix="/api/keys", tags=["keys"])
+KeyId = Annotated[str, fastapi.Path(description="The key's id: the part of it between tenant and secret.")]
+
+
+@keys.get("", scope=ADMIN)
+def list_keys(tenant: CurrentTenant, paging: Annotated[shapes.Paging, Query()]) -> KeyPage:
+    """List the tenant's keys, oldest first, with revoked and expired ones, never their secrets."""
+    found, cursor = KEYS.read(tenant.keys.list, paging)
+    return KeyPage(items=[KeyBody.of(each) for each in found], next_cursor=cursor)
+
+
+@keys.post("", scope=ADMIN, status_code=201)
+def create_key(tenant: CurrentTenant, body: NewKey) -> IssuedKeyBody:
+    """Create a key for this tenant, with at most the rights of yours. It is shown once; only its hash is stored."""
+    issued = tenant.keys.create(**dict(body))
+    return IssuedKeyBody.of(issued.record, key=issued.key)
+
+
+@keys.delete("/{id}", scope=ADMIN, status_code=204)
+def revoke_key(tenant: CurrentTenant, id: KeyId) -> None:
+    """Revoke a key. It stays in the list."""
+    tenant.keys.revoke(id)
