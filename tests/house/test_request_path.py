@@ -16,7 +16,7 @@ from wellkept.server.app import create_app
 from wellkept.settings import Settings
 from wellkept.upkeep import embedding
 
-MAX_FILES = 41
+MAX_FILES = 40
 """Files of ours with a function that runs while a memory is stored over REST, without a key (which adds three)."""
 
 MAX_FILES_NAMING_A_FIELD = 10

@@ -227,7 +227,7 @@ def test_without_keys_there_is_no_login(wellkept: Wellkept) -> None:
 
 
 def test_the_oldest_login_makes_room(wellkept: Wellkept, clock: MovableClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wellkept.access.logins.MAX_LOGINS", 2)
+    monkeypatch.setattr("wellkept.access.keys.MAX_LOGINS", 2)
     logins = create_app(wellkept).state.logins
     record = wellkept.keys.verify(key(wellkept))
 

@@ -1,32 +1,25 @@
-"""API keys: issue, verify and revoke.
+"""API keys: issue, verify and revoke; and logins to the console, each of which stands for a key.
 
 A verified key is cached for one second, so that a busy client costs one query per second. A key revoked in this process
 is refused at once; one revoked by another process, within that second. The time of the last use is written every few
 minutes by a thread, never by the request.
+
+A browser gets a random secret in a cookie; the store keeps its hash and the id of the key, never the key. So logins
+survive a restart and count in every process that serves the store. The key is verified at each request: revoking it, or
+its expiry, ends its logins. The cookie names its tenant, as a key does, and nothing is read before the tenant is known.
 """
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import threading
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from wellkept.access.rules_keys import (
-    ID_BYTES,
-    SECRET_BYTES,
-    check_key_name,
-    check_limits,
-    check_scope,
-    encode_base32,
-    is_allowed,
-    is_same_hash,
-    is_valid,
-    key_hash,
-    key_text,
-    parse_key,
-)
+from wellkept.access import rules_keys
+from wellkept.access.rules_keys import is_allowed, is_valid, key_hash
 from wellkept.caller import Caller, current_caller
 from wellkept.errors import Forbidden, Invalid, Unauthorized
 from wellkept.extension import Clock
@@ -34,7 +27,7 @@ from wellkept.language.names import check_user
 from wellkept.memory.rules_kinds import check_moment
 from wellkept.memory.rules_trust import check_claim, is_within
 from wellkept.model import ApiKey, AuditEvent, BackgroundStatus, IssuedKey, KeyScope, Origin
-from wellkept.model.stored import Place
+from wellkept.model.stored import ConsoleLogin, Place
 from wellkept.upkeep.background import Queue
 
 if TYPE_CHECKING:
@@ -50,6 +43,15 @@ MAX_KNOWN = 10_000
 
 NO_HASH = "0" * 64
 """Hash compared when a key does not exist, so that the response takes as long."""
+
+
+LASTS = timedelta(hours=12)
+LINK_LASTS = timedelta(hours=1)
+MAX_LOGINS = 1_000
+"""Maximum number of logins and links of a tenant; beyond it, the oldest are dropped."""
+
+LOGGED_OUT = "You are not logged in; log in with a key."
+USED_UP = "This link was already used or has expired. Log in with a key instead."
 
 
 class ApiKeys:
@@ -85,8 +87,8 @@ class ApiKeys:
         user: str | None = None,
     ) -> IssuedKey:
         """Issue a key. Raises: Invalid; Forbidden when it would allow more than the caller may."""
-        now, caller, allowed = self._now(), current_caller(), check_scope(scope)
-        limited_to, highest = check_limits(agents, trust, allowed, user)
+        now, caller, allowed = self._now(), current_caller(), rules_keys.check_scope(scope)
+        limited_to, highest = rules_keys.check_limits(agents, trust, allowed, user)
         _check_scope(caller, allowed)
         highest = caller.trust if highest is None else highest
         if highest is not None:
@@ -94,10 +96,10 @@ class ApiKeys:
         if expires_at is not None and check_moment(expires_at, "expires_at") <= now:
             raise Invalid("expires_at must lie in the future; leave it out for a key that does not expire.")
         record = ApiKey(
-            id=encode_base32(secrets.token_bytes(ID_BYTES)),
+            id=rules_keys.encode_base32(secrets.token_bytes(rules_keys.ID_BYTES)),
             tenant=tenant,
             scope=allowed,
-            name=check_key_name(name),
+            name=rules_keys.check_key_name(name),
             created_at=now,
             expires_at=None if expires_at is None else check_moment(expires_at, "expires_at"),
             agents=limited_to,
@@ -107,7 +109,7 @@ class ApiKeys:
         # The event does not name the user, who may have to be erased.
         limits = {"agents": list(limited_to)} if limited_to else {}
         meta = {"scope": allowed.value, **limits, **({} if highest is None else {"trust": highest.value})}
-        key = key_text(tenant, record.id, secrets.token_bytes(SECRET_BYTES))
+        key = rules_keys.key_text(tenant, record.id, secrets.token_bytes(rules_keys.SECRET_BYTES))
 
         def add() -> None:
             self._store.add_key(record, key_hash(key))
@@ -156,13 +158,13 @@ class ApiKeys:
 
     def verify(self, key: str) -> ApiKey:
         """Verify a key and return its record. Raises: Unauthorized."""
-        named = parse_key(key)
+        named = rules_keys.parse_key(key)
         if named is None:
             raise Unauthorized(REFUSED)
         now, hash, revoked = self._now(), key_hash(key), self._revoked
         record, stored = self._store.find_key(*named) or (None, NO_HASH)
         # Compare even if there is no such key, so that the response time does not reveal it.
-        is_same = is_same_hash(hash, stored)
+        is_same = rules_keys.is_same_hash(hash, stored)
         if record is None or not is_same or not is_valid(record, now):
             raise Unauthorized(REFUSED)
         with self._lock:
@@ -227,3 +229,58 @@ def _check_scope(caller: Caller, scope: KeyScope) -> None:
     """Check that the caller may manage keys of this scope. Raises: Forbidden."""
     if caller.scope is not None and not is_allowed(caller.scope, scope):
         raise Forbidden(f"A key with the scope {caller.scope.value} cannot manage one with the scope {scope.value}.")
+
+
+class Logins:
+    """Service for the logins of every tenant, and the links that make one."""
+
+    def __init__(self, store: SqlStore, keys: ApiKeys, now: Clock) -> None:
+        self._store = store
+        self._keys = keys
+        self._now = now
+
+    def begin(self, key: ApiKey) -> str:
+        """Log in with a verified key; return the value of the cookie."""
+        return self._issue(key, LASTS)
+
+    def link_for(self, key: ApiKey) -> str:
+        """Return a code that logs in once, without the key."""
+        return self._issue(key, LINK_LASTS, is_link=True)
+
+    def redeem(self, code: str) -> str:
+        """Log in with the code of a link and use it up; return the value of the cookie. Raises: Unauthorized."""
+        tenant = _tenant_of(code)
+        found = None if tenant is None else self._store.take_link(tenant, _hash(code))
+        if found is None or found.expires_at <= self._now():
+            raise Unauthorized(USED_UP)
+        return self.begin(self._keys.current(found.tenant, found.key_id))
+
+    def key(self, cookie: str) -> ApiKey:
+        """Return the key of a login. Raises: Unauthorized."""
+        tenant = _tenant_of(cookie)
+        found = None if tenant is None else self._store.find_login(tenant, _hash(cookie))
+        if found is None or found.expires_at <= self._now():
+            raise Unauthorized(LOGGED_OUT)
+        return self._keys.current(found.tenant, found.key_id)
+
+    def end(self, cookie: str) -> None:
+        """Log out."""
+        tenant = _tenant_of(cookie)
+        if tenant is not None:
+            self._store.delete_logins(tenant, _hash(cookie))
+
+    def _issue(self, key: ApiKey, lasts: timedelta, *, is_link: bool = False) -> str:
+        now, secret = self._now(), f"{rules_keys.encode_base32(key.tenant.encode())}.{secrets.token_urlsafe(32)}"
+        login = ConsoleLogin(
+            tenant=key.tenant, hash=_hash(secret), key_id=key.id, expires_at=now + lasts, is_link=is_link
+        )
+        self._store.add_login(login, at=now, most=MAX_LOGINS)
+        return secret
+
+
+def _tenant_of(secret: str) -> str | None:
+    return rules_keys.decode_tenant(secret.partition(".")[0])
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

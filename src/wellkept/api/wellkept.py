@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from wellkept import store
-from wellkept.access.logins import Logins
+from wellkept.access.keys import Logins
 from wellkept.api.agent import AgentMemory
 from wellkept.api.agent_records import Part, find_owner
 from wellkept.api.tenant import (

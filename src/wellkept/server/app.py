@@ -14,7 +14,7 @@ from typing import Any
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from starlette import routing as starlette_routing
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from wellkept import __version__
 from wellkept.agent import AgentRunner
@@ -27,8 +27,16 @@ from wellkept.server.http.errors import add_error_handlers
 from wellkept.server.http.idempotency import IdempotencyMiddleware
 from wellkept.server.http.limits import SPARE, BodyLimit, RequestLimit
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.requests import DeadlineMiddleware, HostGuard, RequestMiddleware
-from wellkept.server.http.routing import FoundRoute, LongJobs, Route, Router, RouteTable, is_console
+from wellkept.server.http.requests import (
+    DeadlineMiddleware,
+    HostGuard,
+    RequestMiddleware,
+    detour,
+    has_idempotency_key,
+    leads_to_console,
+    serve_http,
+)
+from wellkept.server.http.routing import FoundRoute, LongJobs, Route, Router, RouteTable
 from wellkept.server.mcp import mounting
 from wellkept.server.rest import agents, details, health, history, items, knowledge, memories, recall, sessions, tenant
 from wellkept.server.rest.shapes import ErrorBody
@@ -142,31 +150,21 @@ def _add_middlewares(
     state.reader = BodyReader()
     state.long_jobs = LongJobs()
 
-    def pass_all(routes: ASGIApp) -> ASGIApp:
+    def guard(routes: ASGIApp) -> ASGIApp:
         once = IdempotencyMiddleware(routes, idempotency=wellkept.idempotency, threads=state.threads)
-        limited = RequestLimit(BodyLimit(once, reader=state.reader), most=settings.max_requests)
+        answered = detour(routes, when=has_idempotency_key, through=once)
+        limited = RequestLimit(BodyLimit(answered, reader=state.reader), most=settings.max_requests)
         # Outside the limits: watching the connection must not count as waiting for the body, which frees a slot.
         timed = DeadlineMiddleware(limited, settings=settings)
         rates = shared and shared / "rates"
         known = AuthMiddleware(
             timed, wellkept=wellkept, keys=state.keys, table=state.routes, no_auth=no_auth, rates=rates
         )
-        console = ConsoleGuard(known)
+        shown = detour(known, when=leads_to_console, through=ConsoleGuard(known))
+        hosted = HostGuard(shown, hosts=[*hosts, *settings.public_hosts])
+        return serve_http(RequestMiddleware(hosted, metrics=state.metrics), routes)
 
-        async def divide(scope: Scope, receive: Receive, send: Send) -> None:
-            await (console if is_console(scope["path"]) else known)(scope, receive, send)
-
-        guarded = HostGuard(divide, hosts=[*hosts, *settings.public_hosts])
-        counted = RequestMiddleware(guarded, metrics=state.metrics)
-
-        async def begin(scope: Scope, receive: Receive, send: Send) -> None:
-            # Other protocols, such as WebSocket, are not served.
-            if scope["type"] in ("http", "lifespan"):
-                await (counted if scope["type"] == "http" else routes)(scope, receive, send)
-
-        return begin
-
-    app.add_middleware(pass_all)
+    app.add_middleware(guard)
 
 
 @asynccontextmanager

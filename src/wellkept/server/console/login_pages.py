@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 from fastapi import Form, Path, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from wellkept.access.logins import LASTS, Logins
+from wellkept.access.keys import LASTS, Logins
 from wellkept.errors import NotFound, Unauthorized
 from wellkept.server.console.logins import COOKIE, PATH
 from wellkept.server.console.pages import STATIC, STATIC_TYPES, page, page_router

@@ -21,14 +21,14 @@ from wellkept.errors import RequestInProgress, WellkeptError
 from wellkept.model.stored import Claim, KeptAnswer
 from wellkept.server.http.auth import Access
 from wellkept.server.http.errors import answer_error, error_response
-from wellkept.server.http.routing import USER_HEADER, has_body, has_json, header, is_console, replay
+from wellkept.server.http.requests import IDEMPOTENCY_KEY
+from wellkept.server.http.routing import USER_HEADER, header, is_console, replay
 from wellkept.server.mcp.mounting import PATH as MCP
 from wellkept.server.rest.agents import EVENT_STREAM
 from wellkept.server.threads import Threads
 
 log = logging.getLogger("wellkept.server")
 
-IDEMPOTENCY_KEY = b"idempotency-key"
 AGENT_HEADER = b"x-wellkept-agent"
 REPLAYED = {"Idempotency-Replayed": "true"}
 VALID_KEY = re.compile(r"[!-~]{1,255}")
@@ -66,11 +66,9 @@ class IdempotencyMiddleware:
         self._under_way: set[tuple[str, str]] = set()  # used by the event loop's thread alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        key = header(scope, IDEMPOTENCY_KEY)
+        key = header(scope, IDEMPOTENCY_KEY) or ""
         access: Access | None = scope["state"]["access"]
-        # Files that are uploaded are not held back for it.
-        is_covered = scope["method"] == "POST" and (has_json(scope) or not has_body(scope))
-        if key is None or access is None or not is_covered or is_console(scope["path"]):
+        if access is None or is_console(scope["path"]):
             await self._app(scope, receive, send)
             return
         if not VALID_KEY.fullmatch(key) or sum(name == IDEMPOTENCY_KEY for name, _ in scope["headers"]) > 1:

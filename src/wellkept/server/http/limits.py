@@ -162,7 +162,8 @@ class BodyLimit:
                 async with asyncio.timeout(seconds) if is_file and not is_open else asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, _too_slow(seconds), headers=CLOSE) from None
+                sentence = f"The body did not arrive within {seconds:g} seconds."
+                raise HTTPException(408, sentence, headers=CLOSE) from None
             piece = message.get("body", b"")
             received += len(piece)
             if is_read_whole:
@@ -211,10 +212,6 @@ def _refusal(scope: Scope, most: int, kind: bytes, parameters: Mapping[bytes, by
 def _too_large(most: int) -> str:
     amount = f"{most // 1024**2:,} MiB" if most >= 1024**2 else f"{most // 1024} KiB without a key"
     return f"The body is too large; at most {amount} are accepted."
-
-
-def _too_slow(seconds: float) -> str:
-    return f"The body did not arrive within {seconds:g} seconds."
 
 
 async def _discard(receive: Receive) -> None:

@@ -14,7 +14,7 @@ import ipaddress
 import logging
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ from wellkept.deadline import DEADLINE, Deadline
 from wellkept.meter import METER
 from wellkept.server.http.errors import METHODS, error_response
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.routing import SCOPE, TRANSFER, Route, has_body, header
+from wellkept.server.http.routing import SCOPE, TRANSFER, Route, has_body, has_json, header, is_console
 from wellkept.settings import Settings
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -36,6 +36,7 @@ PROTECTION: Headers = ((b"cache-control", b"no-store"), (b"x-content-type-option
 UNKNOWN = "(unknown)"
 """Label of requests that match no route."""
 
+IDEMPOTENCY_KEY = b"idempotency-key"
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 """Addresses of all interfaces. With them, any IP address is accepted as Host, because DNS rebinding needs a name."""
@@ -121,6 +122,35 @@ class RequestMiddleware:
         self._metrics.seconds.labels(method, path).observe(seconds)
         if "refused" in state:
             self._metrics.refused.labels(state["refused"]).inc()
+
+
+def serve_http(guarded: ASGIApp, app: ASGIApp) -> ASGIApp:
+    """Lead requests through what guards `app`, which gets start and end itself. Other protocols are not served."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "lifespan"):
+            await (guarded if scope["type"] == "http" else app)(scope, receive, send)
+
+    return serve
+
+
+def detour(app: ASGIApp, *, when: Callable[[Scope], bool], through: ASGIApp) -> ASGIApp:
+    """Lead some requests through a middleware which the others do not pass."""
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        await (through if when(scope) else app)(scope, receive, send)
+
+    return choose
+
+
+def leads_to_console(scope: Scope) -> bool:
+    return is_console(scope["path"])
+
+
+def has_idempotency_key(scope: Scope) -> bool:
+    """Return True if the request is to be executed once: a POST of JSON, or without a body, with the header."""
+    has_key = scope["method"] == "POST" and header(scope, IDEMPOTENCY_KEY) is not None
+    return has_key and (has_json(scope) or not has_body(scope))
 
 
 class HostGuard:

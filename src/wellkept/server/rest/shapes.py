@@ -6,37 +6,17 @@ document come from the library's own tables.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from functools import cache, reduce
 from operator import attrgetter, or_
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Generic,
-    Literal,
-    Self,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar, Union, get_args, get_origin
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Strict,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    model_validator,
-)
+import pydantic
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
@@ -127,7 +107,7 @@ class RequestBody(BaseModel):
     is_query: ClassVar[bool] = False
     other_names: ClassVar[Mapping[str, str]] = {}  # aliases of fields
 
-    @model_validator(mode="before")
+    @pydantic.model_validator(mode="before")
     @classmethod
     def _check_names(cls, values: Any) -> Any:
         if not isinstance(values, dict):
@@ -279,14 +259,14 @@ def describes(record: type, *, without: Sequence[str] = ()) -> Callable[[type[Sh
     """
 
     def add_fields(body: type[Shape]) -> type[Shape]:
-        hints, added, names = get_type_hints(record), dict[str, Any](), dict(body.record_names)
+        hints, added, names = typing.get_type_hints(record), dict[str, Any](), dict(body.record_names)
         for each in fields(record):
             told = dict(each.metadata)
             name = told.pop("alias", each.name)
             if each.name not in without and name not in body.model_fields and not told.pop("exclude", False):
                 added[name] = (_in_json(hints[each.name]), Field(**told))
                 names[name] = each.name
-        described: Any = create_model(
+        described: Any = pydantic.create_model(
             body.__name__, __base__=body, __module__=body.__module__, __doc__=body.__doc__, **added
         )
         described.record_names = names
