@@ -24,6 +24,7 @@ from tests.conformance.examples import (
     detail,
     messages,
     note,
+    owner,
     session,
     vector,
 )
@@ -47,8 +48,7 @@ INTRUDERS = {
 }
 
 
-@pytest.fixture
-def target(store: SqlStore, ann: Owner) -> Target:
+def fill(store: SqlStore, ann: Owner) -> Target:
     """Something of every kind that belongs to the user u-7."""
     mine = {"user": "u-7"}
     store.add_memories([note("secret", ann, **mine) for _ in range(5)], [vector(1)] * 4 + [None])
@@ -85,22 +85,23 @@ def everything(store: SqlStore, owner: Owner) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("method", [each for each in BY_AN_AGENT if each not in OF_THE_AGENT])
 @pytest.mark.parametrize("who", INTRUDERS)
-def test_a_user_cannot_tell_another_users_from_nobodys(
-    store: SqlStore, ann: Owner, target: Target, method: str, who: str
-) -> None:
-    mine, intruder = replace(ann, user="u-7", with_shared=False), INTRUDERS[who](ann)
-    before = everything(store, mine)
-    assert "secret" in repr(before)
+def test_a_user_cannot_tell_another_users_from_nobodys(store: SqlStore, who: str) -> None:
+    tells = {}
+    for method in BY_AN_AGENT.keys() - OF_THE_AGENT:
+        ann = owner("ann")  # a fresh agent: what one method has written would show in the answers of the next
+        target, mine, intruder = fill(store, ann), replace(ann, user="u-7", with_shared=False), INTRUDERS[who](ann)
+        before = everything(store, mine)
+        assert "secret" in repr(before)
 
-    answers = [answer(store, BY_AN_AGENT[method], intruder, each) for each in (target, NOBODYS)]
+        answers = [answer(store, BY_AN_AGENT[method], intruder, each) for each in (target, NOBODYS)]
 
-    # Numbers are given for the whole agent, and tell one attempt from the next.
-    answers = [re.sub(r"\b([mp])-\d+|\bseq=\d+", r"\1-n", each).replace("c-3", "c-777") for each in answers]
-    assert answers[0] == answers[1]
-    assert "secret" not in answers[0]
-    assert everything(store, mine) == before
+        # Numbers are given for the whole agent, and tell one attempt from the next.
+        answers = [re.sub(r"\b([mp])-\d+|\bseq=\d+", r"\1-n", each).replace("c-3", "c-777") for each in answers]
+        if answers[0] != answers[1] or "secret" in answers[0]:
+            tells[method] = answers
+        assert everything(store, mine) == before, method
+    assert tells == {}
 
 
 def test_a_user_reads_its_own_records_and_those_of_nobody(store: SqlStore, ann: Owner) -> None:

@@ -228,14 +228,12 @@ def unescaped(line: str) -> str:
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), plain)
 
 
-@pytest.mark.parametrize("text", [*map(unescaped, ATTACKS)])
-def test_attack_is_recognised(text: str) -> None:
-    assert find_instruction(text) is not None
+def test_attacks_are_recognised() -> None:
+    assert [text for text in map(unescaped, ATTACKS) if find_instruction(text) is None] == []
 
 
-@pytest.mark.parametrize("text", [*map(unescaped, HARMLESS)])
-def test_harmless_text_passes(text: str) -> None:
-    assert find_instruction(text) is None
+def test_harmless_text_passes() -> None:
+    assert [text for text in map(unescaped, HARMLESS) if find_instruction(text) is not None] == []
 
 
 def test_corpus_is_large_enough() -> None:

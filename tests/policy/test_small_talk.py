@@ -6,8 +6,6 @@ lists know what people often say, and the floor of a recall keeps most of the re
 
 from __future__ import annotations
 
-import pytest
-
 from wellkept.memory.rules_importance import is_small_talk
 
 SAID = """
@@ -204,11 +202,9 @@ good doctor
 """
 
 
-@pytest.mark.parametrize("text", SAID.strip().splitlines())
-def test_courtesy_is_small_talk(text: str) -> None:
-    assert is_small_talk(text)
+def test_courtesy_is_small_talk() -> None:
+    assert [text for text in SAID.strip().splitlines() if not is_small_talk(text)] == []
 
 
-@pytest.mark.parametrize("text", ASKED.strip().splitlines())
-def test_a_question_is_none(text: str) -> None:
-    assert not is_small_talk(text)
+def test_a_question_is_none() -> None:
+    assert [text for text in ASKED.strip().splitlines() if is_small_talk(text)] == []

@@ -101,9 +101,8 @@ def test_words_are_cut_folded_and_stemmed(text: str, expected: list[str]) -> Non
     assert terms(text) == expected
 
 
-@pytest.mark.parametrize("word", sorted(STOPWORDS))
-def test_stopwords_tell_nothing(word: str) -> None:
-    assert terms(word) == terms(word.upper()) == []
+def test_stopwords_tell_nothing() -> None:
+    assert [word for word in sorted(STOPWORDS) if terms(word) or terms(word.upper())] == []
 
 
 @given(STORABLE)
