@@ -154,11 +154,12 @@ locked: | $(BIN)/python ## install the packages of deploy/ci.lock into .venv, fo
 
 comma := ,
 
+# Python compiles what is used, at its first import: all of it would take longer than many tests.
 # Shows a line for each package. The status of a pipe is that of its last command, so the file tells how pip ended.
 define install
 	@echo "Installing wellkept[$(1)] into $(@D): a minute or two the first time"
 	@rm -f $@
-	@{ $(@D)/bin/python -m pip --disable-pip-version-check install -e ".[$(1)]" && touch $@; } \
+	@{ $(@D)/bin/python -m pip --disable-pip-version-check install --no-compile -e ".[$(1)]" && touch $@; } \
 	  | grep -E --line-buffered '^(Collecting|Building) ' || true
 	@test -e $@
 endef
