@@ -25,7 +25,7 @@ from wellkept.server.http.routing import Router
 from wellkept.server.run import listening, options
 
 SOURCES = Path(__file__).parents[2] / "src"
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds after which nothing will come any more. No test measures by it: a busy machine may take its time."""
 
 KEPT_ALIVE = {"timeout_keep_alive": 600}

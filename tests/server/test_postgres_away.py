@@ -196,7 +196,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_a_server_that_ends_without_its_database_says_what_is_lost(own_server: PostgresServer, workers: str) -> None:
     url = own_server.create_database(has_tables=True)
     program = (PROGRAM, "serve", "--url", url, "--port", "0", "--workers", workers, "--no-auth")

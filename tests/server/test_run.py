@@ -84,8 +84,11 @@ def test_what_many_clients_wrote_at_once_is_there_after_a_restart(tmp_path: Path
     assert (code, out, errors) == (0, "Stopped; everything is stored.\n", "")
     assert len(set(ids)) == CLIENTS * WRITES
     assert [path.name for path in tmp_path.iterdir()] == ["memory.db"], "the store was closed in good order"
-    with ServerProcess(url) as server, client_of(server.address) as client:
+    with_sample = PROGRAM.replace("no_auth=", "has_sample=True, no_auth=")
+    with ServerProcess(url, program=(with_sample, url, "True")) as server, client_of(server.address) as client:
         kept = client.get("/api/agents/shared/memories", params={"limit": 500}).json()["items"]
+        found = client.post("/api/agents/sample/recall", json={"query": "what must Lena never eat?", "user": "lena"})
+    assert "hazelnuts" in found.json()["hits"][0]["text"], "sample data is there when the server begins"
     assert {memory["text"] for memory in kept} == {f"{n}/{count}" for n in range(CLIENTS) for count in range(WRITES)}
 
 
@@ -144,13 +147,3 @@ def test_a_password_is_not_printed(postgres_url: str) -> None:
     assert (code, errors) == (0, "")
     assert server.said[0].startswith("Memories  postgresql://")
     assert ":***@" in server.said[0]
-
-
-def test_sample_data_is_there_when_the_server_begins(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'memory.db'}"
-    program = PROGRAM.replace("no_auth=", "has_sample=True, no_auth=")
-
-    with ServerProcess(url, program=(program, url, "True")) as server, client_of(server.address) as client:
-        found = client.post("/api/agents/sample/recall", json={"query": "what must Lena never eat?", "user": "lena"})
-
-        assert "hazelnuts" in found.json()["hits"][0]["text"]

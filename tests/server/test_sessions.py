@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.server.live import ServerProcess, client_of, serving
+from tests.server.live import client_of, serving
 from wellkept.api.wellkept import Wellkept
 from wellkept.settings import Settings
 from wellkept.testing.fake_model import ModelServer, says, status
@@ -228,12 +228,10 @@ def test_a_failing_model_fails_no_request(summing: httpx2.Client, model: ModelSe
 @pytest.mark.proves("T8")
 def test_everything_survives_a_restart_of_the_server(tmp_path_factory: pytest.TempPathFactory) -> None:
     url = f"sqlite:///{tmp_path_factory.mktemp('restart') / 'memory.db'}"
-    with ServerProcess(url) as server, client_of(server.address) as client:
+    with Wellkept(url) as wellkept, serving(wellkept) as address, client_of(address) as client:
         chat = f"{SESSIONS}/{client.post(SESSIONS, json={'agent_id': 'ann'}).json()['id']}"
         talk(client, chat, 2)
-        before = [client.get(address).json() for address in (SESSIONS, chat, f"{chat}/messages")]
-        server.stop()
+        before = [client.get(path).json() for path in (SESSIONS, chat, f"{chat}/messages")]
 
-    with ServerProcess(url) as server, client_of(server.address) as client:
-        assert [client.get(address).json() for address in (SESSIONS, chat, f"{chat}/messages")] == before
-        server.stop()
+    with Wellkept(url) as wellkept, serving(wellkept) as address, client_of(address) as client:
+        assert [client.get(path).json() for path in (SESSIONS, chat, f"{chat}/messages")] == before
