@@ -1,7 +1,7 @@
 """The library on every engine: real stores, a clock the test sets, and nothing of our own replaced.
 
-Each module has one database of each engine; a test keeps to itself by working in a fresh tenant. What looks at every
-tenant at once, as maintenance does, gets a database of its own: `fresh_place`.
+Each module has one database of each engine, and one store on it; a test keeps to itself by working in a fresh tenant.
+What looks at every tenant at once, as maintenance does, gets a database of its own: `fresh_place`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from wellkept import Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 
 ENGINES = ("sqlite", "postgres-18")
+on_one_engine = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+"""For many cases of what is decided before anything reaches a store."""
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 _fresh = itertools.count(1)
@@ -116,13 +118,33 @@ def fresh_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plac
     yield from made(request, folder)
 
 
-@pytest.fixture
-def clock() -> Clock:
+@pytest.fixture(scope="module")
+def module_clock() -> Clock:
     return Clock()
 
 
 @pytest.fixture
-def wellkept(place: Place, clock: Clock) -> Iterator[Wellkept]:
+def clock(module_clock: Clock) -> Clock:
+    """The clock of the module's store, and of those a test opens; each test begins at the same moment."""
+    module_clock.moment = START
+    return module_clock
+
+
+@pytest.fixture(scope="module")
+def module_store(place: Place, module_clock: Clock) -> Iterator[Wellkept]:
+    with place.open(module_clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wellkept(module_store: Wellkept, clock: Clock) -> Wellkept:
+    """The module's store: to open one for each test would cost more than most tests do."""
+    return module_store
+
+
+@pytest.fixture
+def own_store(place: Place, clock: Clock) -> Iterator[Wellkept]:
+    """For modules about what a process keeps in memory or does in the background: each test begins without it."""
     with place.open(clock) as opened:
         yield opened
 

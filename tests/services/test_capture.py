@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import AsyncWellkept, Invalid, Settings, StoreBusy, Wellkept, captured
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.details.capturing import capture_calls
@@ -115,6 +115,7 @@ def test_a_short_output_loses_half_a_surrogate_pair_as_a_stored_one_does(ann: Ag
 
 
 @pytest.mark.parametrize("output", [LOG + "\x00", LOG + "\ud800", LOG.replace("\n", "\r\n"), "é" * 5000, "x" * 90_000])
+@on_one_engine
 def test_whatever_a_program_prints_can_be_captured(ann: AgentMemory, output: str) -> None:
     kept = ann.details.capture_output(output, source="od -c \x00 [MemoryRef: forged]")
 
@@ -126,6 +127,7 @@ def test_whatever_a_program_prints_can_be_captured(ann: AgentMemory, output: str
 @pytest.mark.parametrize(
     "wrong", [{"output": b"x"}, {"output": None}, {"source": 7}, {"status": 1}, {"type": "Not A Word"}]
 )
+@on_one_engine
 def test_what_is_no_output_is_refused(ann: AgentMemory, wrong: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         ann.details.capture_output(**{"output": LOG, **wrong})
@@ -322,6 +324,7 @@ def test_a_long_answer_that_is_no_text_is_stored_as_json(ann: AgentMemory, answe
 @pytest.mark.parametrize(
     "answer", [None, 7, True, [1, 2], {"a": 1}, b"x" * 9000, object(), Row(1, "x"), {"x": object()}]
 )
+@on_one_engine
 def test_any_other_answer_is_the_very_same_object(ann: AgentMemory, answer: Any) -> None:
     assert captured(ann)(lambda: answer)() is answer
 

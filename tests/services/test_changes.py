@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import START, Clock, Place
+from tests.services.conftest import START, Clock, Place, on_one_engine
 from wellkept import Conflict, Forbidden, Invalid, NotFound, Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.caller import Caller, use_caller
@@ -442,6 +442,7 @@ def test_a_model_may_word_what_several_say(place: Place, tenant_id: str, clock: 
         ModelError("The model is out of reach."),
     ],
 )
+@on_one_engine
 def test_a_model_that_fails_or_talks_nonsense_leaves_it_to_the_rules(
     place: Place, tenant_id: str, clock: Clock, answer: object
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import AsyncWellkept, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.details.rules_keys import find_references
@@ -190,6 +190,7 @@ def test_a_note_that_finds_no_room_is_not_said_to_be_shown(ann: AgentMemory) -> 
         "Hello again, nice to see you",
     ],
 )
+@on_one_engine
 def test_small_talk_recalls_nothing(full: AgentMemory, tenant: TenantMemory, message: str) -> None:
     tenant.knowledge.ingest("Thanks go to all who wrote this page. That is all there is to say.", title="Thanks")
     full.remember("Said good morning and thanks to the whole team", kind="episode")
@@ -305,6 +306,7 @@ def test_each_agent_of_a_group_conversation_sees_the_others_and_keeps_its_own_jo
 
 
 @pytest.mark.parametrize("names", ["Lena", [1], [" "], {"Lena": 1}, 7])
+@on_one_engine
 def test_participants_that_are_no_names_are_refused(ann: AgentMemory, names: Any) -> None:
     with pytest.raises(Invalid, match="articipant"):
         ann.context("hello", participants=names)
@@ -341,6 +343,7 @@ def test_given_tool_results_take_the_place_of_stored_ones(full: AgentMemory) -> 
 
 
 @pytest.mark.parametrize("results", ["text", [1], [{"name": "x"}], [{"content": 1}], [{"content": "a\0"}]])
+@on_one_engine
 def test_tool_results_of_another_shape_are_refused(full: AgentMemory, results: Any) -> None:
     with pytest.raises(Invalid, match=r"tool.result"):
         full.context("", session="s-1", tool_results=results)
@@ -349,6 +352,7 @@ def test_tool_results_of_another_shape_are_refused(full: AgentMemory, results: A
 @pytest.mark.parametrize(
     "asked", [{"budget": 0}, {"budget": "9"}, {"layout": "fancy"}, {"system_prompt": "\0"}, {"message": "\ud800"}]
 )
+@on_one_engine
 def test_what_cannot_be_a_prompt_is_refused(full: AgentMemory, asked: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         full.context(**{"message": "hello", **asked})
@@ -577,6 +581,7 @@ def test_over_budget_the_beginning_of_a_stable_prompt_changes_once_in_a_while(an
     assert changes <= 3
 
 
+@on_one_engine
 def test_of_a_long_conversation_only_the_newest_turns_are_read(ann: AgentMemory) -> None:
     for number in range(250):
         ann.log_turn("s-1", user=f"Question {number}. {LONG}", assistant=f"Answer {number}. {LONG}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Conflict, Invalid, NotFound
@@ -141,6 +141,7 @@ def test_the_tables_take_no_other_role(ann: AgentMemory, place: Place) -> None:
         {"user": "x" * 100_001, "assistant": "x"},
     ],
 )
+@on_one_engine
 def test_half_a_turn_is_none(ann: AgentMemory, turn: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         ann.log_turn("s-1", **turn)
@@ -149,6 +150,7 @@ def test_half_a_turn_is_none(ann: AgentMemory, turn: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("id", ["", " s", "a/b", "two\nlines", "x" * 201, ".."])
+@on_one_engine
 def test_an_id_that_fits_no_address_is_refused(ann: AgentMemory, id: Any) -> None:
     with pytest.raises(Invalid, match="A session id is"):
         ann.log_turn(id, user="x", assistant="y")
@@ -455,6 +457,7 @@ TROUBLES: dict[str, Answer] = {
 
 @pytest.mark.proves("T5")
 @pytest.mark.parametrize("trouble", TROUBLES)
+@on_one_engine
 def test_when_the_model_fails_the_old_summary_stays_and_the_run_goes_on(
     place: Place, clock: Clock, tenant_id: str, trouble: str
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock
+from tests.services.conftest import Clock, on_one_engine
 from wellkept.api.agent import AgentMemory
 from wellkept.details.capturing import capture_calls
 from wellkept.prompt.rules_tokens import estimate_tokens
@@ -119,6 +119,7 @@ def test_search_memory_answers_with_summaries_and_keys(ann: AgentMemory, clock: 
         ("retrieve_memory", {"id": "m-1"}, NOT_FOUND),
     ],
 )
+@on_one_engine
 def test_a_refusal_says_what_to_do(ann: AgentMemory, name: str, arguments: dict[str, Any], sentence: str) -> None:
     answer = ann.call_tool(name, arguments)
 
@@ -127,6 +128,7 @@ def test_a_refusal_says_what_to_do(ann: AgentMemory, name: str, arguments: dict[
 
 
 @pytest.mark.parametrize("arguments", [{"head": 1, "tail": 1}, {"lines": "last"}, {"offset": -1}, {"grep": "/(/"}])
+@on_one_engine
 def test_a_part_that_cannot_be_read_is_refused_with_a_sentence(ann: AgentMemory, arguments: dict[str, Any]) -> None:
     answer = ann.call_tool("retrieve_memory", {"memory_key": stored(ann), **arguments})
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.deadline import DEADLINE, Deadline
@@ -102,6 +102,7 @@ def test_what_is_not_text_is_made_text(ann: AgentMemory) -> None:
         (Path("/no/such/file"), r"/no/such/file cannot be read: No such file"),
     ],
 )
+@on_one_engine
 def test_what_cannot_be_stored_is_refused(ann: AgentMemory, content: Any, said: str) -> None:
     with pytest.raises(Invalid, match=said):
         ann.details.store(content)
@@ -124,6 +125,7 @@ def test_what_cannot_be_stored_is_refused(ann: AgentMemory, content: Any, said: 
         ("metadata", {"note": json.loads("[" * 900 + "]" * 900)}, "nested too deeply"),
     ],
 )
+@on_one_engine
 def test_what_cannot_be_said_about_a_text_is_refused(ann: AgentMemory, field: str, value: Any, said: str) -> None:
     with pytest.raises(Invalid, match=said):
         ann.details.store("text", **{field: value})
@@ -439,6 +441,7 @@ def test_json_is_asked_by_path(ann: AgentMemory) -> None:
             values(wrong)
 
 
+@on_one_engine
 def test_json_path_makes_only_what_is_read_of_a_long_answer(ann: AgentMemory) -> None:
     rows = [["é\n" * 10, {"a": [], "b": {}}] * 20] * 500
     key = ann.details.store(json.dumps(rows)).key
@@ -500,6 +503,7 @@ def test_lines_of_json_are_a_list_and_other_texts_are_refused(ann: AgentMemory) 
         ({"grep": "x", "context": 51}, "context is a whole number"),
     ],
 )
+@on_one_engine
 def test_a_part_nobody_can_mean_is_refused(ann: AgentMemory, key: str, part: dict[str, Any], said: str) -> None:
     with pytest.raises(Invalid, match=said):
         ann.details.read(key, **part)

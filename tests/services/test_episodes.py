@@ -14,7 +14,7 @@ import apsw
 import psycopg
 import pytest
 
-from tests.services.conftest import START, Clock, Place
+from tests.services.conftest import START, Clock, Place, on_one_engine
 from tests.waiting import eventually
 from wellkept import Conflict, Invalid, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory
@@ -83,6 +83,7 @@ def test_an_episode_keeps_who_said_it_where_and_when(ann: AgentMemory) -> None:
         ("Thanks, see you tomorrow!", "user", "routine", 0.1, 7),
     ],
 )
+@on_one_engine
 def test_importance_and_lifetime_follow_from_what_is_said(
     ann: AgentMemory, text: str, role: str, category: str, importance: float, days: int | None
 ) -> None:
@@ -301,6 +302,7 @@ def test_by_default_the_quota_is_ten_thousand() -> None:
 
 
 @pytest.mark.proves("E4")
+@pytest.mark.slow
 def test_ten_thousand_and_one_are_one_too_many(tmp_path: object, clock: Clock) -> None:
     settings = Settings(embedder="off", maintenance_interval=0)
     with Wellkept(f"sqlite:///{tmp_path}/memory.db", settings=settings, clock=clock) as wellkept:

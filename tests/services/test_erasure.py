@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from tests.postgres_server import PostgresServer
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import Conflict, Invalid, NotFound, Settings, Wellkept, acting_as
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.history.rules_history import OWN_AREAS, event_hash
@@ -156,6 +156,11 @@ def fill(tenant: TenantMemory, ann: AgentMemory) -> None:
     tenant.audit.record("crm.call", "Called Bob")
     tenant.keys.create("read", name=f"{NAME}'s laptop")
     tenant.secrets.allow("AKIAQYLPMN5HIEXAMP42")
+
+
+@pytest.fixture
+def wellkept(own_store: Wellkept) -> Wellkept:
+    return own_store
 
 
 @pytest.fixture
@@ -584,6 +589,7 @@ def test_messages_lose_their_words_in_steps(
 
 
 @pytest.mark.parametrize("subject", ["", "  ", "agent:", "x", "memory:m-1", "memory:atlas/7", "é" * 501])
+@on_one_engine
 def test_a_subject_that_cannot_be_one_is_refused(acme: TenantMemory, subject: str) -> None:
     with pytest.raises(Invalid):
         acme.data.erase(subject)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from tests.services.conftest import Clock, Place, break_steps
 from tests.services.test_recall_sources import know
 from wellkept import Wellkept
@@ -16,6 +18,11 @@ QUESTION = "when is the office open?"
 
 def why(ann: AgentMemory, id: str, query: str = QUESTION, **options: Any) -> Explanation:
     return ann.explain(query, id, **options)
+
+
+@pytest.fixture
+def wellkept(own_store: Wellkept) -> Wellkept:
+    return own_store
 
 
 def test_what_is_recalled_says_where_it_stands_and_why(ann: AgentMemory) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import AsyncWellkept, Conflict, Invalid, NotFound, SecretRejected
 from wellkept.api.wellkept import AgentMemory
 from wellkept.caller import Caller, use_caller
@@ -85,6 +85,7 @@ def test_what_was_asked_is_not_its_own_answer(ann: AgentMemory) -> None:
         ("Vivo en Madrid.", "Ahora vivo en Sevilla."),
     ],
 )
+@on_one_engine
 def test_a_statement_replaces_what_it_says_has_changed(ann: AgentMemory, old: str, new: str) -> None:
     (first,) = ann.add(said(old)).added
     result = ann.add(said(new))
@@ -114,6 +115,7 @@ def test_a_statement_replaces_what_it_says_has_changed(ann: AgentMemory, old: st
         ("Vivo en Madrid.", "Me mudé a Sevilla en 2010."),
     ],
 )
+@on_one_engine
 def test_what_may_both_be_true_stays(ann: AgentMemory, old: str, new: str) -> None:
     ann.add(said(old))
 
@@ -263,6 +265,7 @@ def test_nothing_is_stored_twice(ann: AgentMemory) -> None:
     assert ann.add(TALK).added == ()
 
 
+@on_one_engine
 def test_a_long_conversation_that_repeats_itself_is_read_quickly(ann: AgentMemory) -> None:
     turns = said(*(f"I live in Oslo and I have a dog named Rex, number {number}. " * 140 for number in range(60)))
     before = time.process_time()
@@ -351,6 +354,7 @@ def test_what_reads_like_instructions_is_not_a_fact(ann: AgentMemory) -> None:
         ([{"role": "user", "content": "x"}] * 501, "at most 500"),
     ],
 )
+@on_one_engine
 def test_bad_messages_are_refused_with_advice(ann: AgentMemory, messages: Any, problem: str) -> None:
     with pytest.raises(Invalid, match=problem):
         ann.add(messages)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from tests.waiting import eventually
 from wellkept import Wellkept
 from wellkept.api.agent import AgentMemory
@@ -133,6 +133,7 @@ def test_nothing_is_asked_where_nothing_is_near(ann: AgentMemory, judge: Judge) 
         says(None),
     ],
 )
+@on_one_engine
 def test_a_wrong_answer_changes_nothing(ann: AgentMemory, store: Wellkept, judge: Judge, answer: Any) -> None:
     say(ann, OLD)
     judge.server.usual = answer if callable(answer) else says(answer)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import AsyncWellkept, Invalid, SecretRejected, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.language.values import MAX_DEPTH
@@ -97,6 +97,7 @@ def test_metadata_is_edited_with_history(ann: AgentMemory) -> None:
         (nest(MAX_DEPTH + 1), "nested too deeply"),
     ],
 )
+@on_one_engine
 def test_metadata_that_cannot_be_kept_is_refused(ann: AgentMemory, metadata: Any, problem: str) -> None:
     kept = ann.remember("Tea at four")
     with pytest.raises(Invalid, match=problem):

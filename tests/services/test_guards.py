@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import START, Clock, Place
+from tests.services.conftest import START, Clock, Place, on_one_engine
 from tests.waiting import eventually
 from wellkept import Conflict, Invalid, NotFound
 from wellkept.api.wellkept import AgentMemory, TenantMemory
@@ -114,6 +114,7 @@ STORES = {
 @pytest.mark.proves("X1")
 @pytest.mark.parametrize("tool", STORES)
 @pytest.mark.parametrize("shown_by", ["inject", "recall", "search_my_memories", "private_memory"])
+@on_one_engine
 def test_what_was_shown_is_not_stored_again(ann: AgentMemory, tenant: TenantMemory, tool: str, shown_by: str) -> None:
     kept = {ann.remember(FACT, tags=["infra"]).id, ann.remember(CORE, kind="core").id}
     fact = CORE if shown_by == "private_memory" else FACT
@@ -172,6 +173,7 @@ def test_a_whole_block_is_known_by_its_form(place: Place, ann: AgentMemory, cloc
     ],
 )
 @pytest.mark.parametrize("origin", ["user", "import", "agent"])
+@on_one_engine
 def test_whole_blocks_are_refused_from_anybody(ann: AgentMemory, block: str, origin: OriginName) -> None:
     with pytest.raises(Invalid, match="came out of memory"):
         ann.remember(block, kind="episode", origin=origin)
@@ -362,6 +364,7 @@ def test_only_what_is_ones_own_can_be_corrected(
 @pytest.mark.proves("X3")
 @pytest.mark.parametrize("kind", ["note", "core", "journal", "episode"])
 @pytest.mark.parametrize("origin", ["user", "agent", "tool", "import", "model"])
+@on_one_engine
 def test_every_memory_says_where_it_came_from_and_low_trust_never_enters_core(
     ann: AgentMemory, kind: KindName, origin: OriginName
 ) -> None:

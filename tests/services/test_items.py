@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.processes import CLEAN
-from tests.services.conftest import START, Clock, Place
+from tests.services.conftest import START, Clock, Place, on_one_engine
 from tests.threads import run_together
 from wellkept import AsyncWellkept, Conflict, Forbidden, Invalid, SecretRejected, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
@@ -108,6 +108,7 @@ def test_one_is_not_true(ann: AgentMemory) -> None:
     ],
     ids=range(10),
 )
+@on_one_engine
 def test_what_is_no_value_is_refused_with_a_sentence(ann: AgentMemory, value: Any, says: str) -> None:
     with pytest.raises(Invalid, match=says):
         ann.items.put(USER, "value", value)
@@ -140,6 +141,7 @@ def test_the_largest_value_is_stored(ann: AgentMemory) -> None:
     ],
     ids=str,
 )
+@on_one_engine
 def test_what_is_no_namespace_is_refused(ann: AgentMemory, namespace: Any) -> None:
     for call in (ann.items.get, ann.items.delete, lambda names, key: ann.items.put(names, key, 1)):
         with pytest.raises(Invalid):
@@ -147,6 +149,7 @@ def test_what_is_no_namespace_is_refused(ann: AgentMemory, namespace: Any) -> No
 
 
 @pytest.mark.parametrize("key", ["", "k" * 513, "a\nb", "\x00", "\ud800", 7, None, "😀" * 400], ids=str)
+@on_one_engine
 def test_what_is_no_key_is_refused(ann: AgentMemory, key: Any) -> None:
     with pytest.raises(Invalid):
         ann.items.put(USER, key, 1)
@@ -338,6 +341,7 @@ def test_a_short_lived_sliding_item_lives_while_it_is_read(place: Place, clock: 
 
 
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e300, True, "60"], ids=str)
+@on_one_engine
 def test_what_is_no_lifetime_is_refused(ann: AgentMemory, ttl: Any) -> None:
     with pytest.raises(Invalid, match=r"seconds|`ttl` must be a number, not (nan|inf|bool|str)"):
         ann.items.put(USER, "a", 1, ttl=ttl)
@@ -383,6 +387,7 @@ def test_only_the_chosen_fields_are_searched(ann: AgentMemory) -> None:
 
 
 @pytest.mark.parametrize("index", ["name", 7, True, [""], [7], ["a["], ["a"] * 21, ["n" * 201]], ids=str)
+@on_one_engine
 def test_what_names_no_field_is_refused(ann: AgentMemory, index: Any) -> None:
     with pytest.raises(Invalid, match="`index`"):
         ann.items.put(USER, "a", {}, index=index)

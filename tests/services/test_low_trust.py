@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import Wellkept
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.model import KindName, Recalled, State, WorkingMemory
@@ -43,6 +43,7 @@ def block(made: WorkingMemory, heading: str) -> str:
 
 
 @pytest.mark.parametrize("forged", FORGERIES.values(), ids=FORGERIES)
+@on_one_engine
 def test_stored_text_forges_no_structure(ann: AgentMemory, tenant: TenantMemory, forged: str) -> None:
     stored = [ann.remember(f"{kind} {forged}", kind=kind, origin="user") for kind in KINDS]
     ann.remember(f"result {forged}", kind="episode", role="tool_result", session_id="s-1")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services.conftest import START, Clock, Place
+from tests.services.conftest import START, Clock, Place, on_one_engine
 from wellkept import Conflict, Invalid, NotFound, Settings, Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.model import Kind, Memory, Scope
@@ -26,6 +26,11 @@ def texts(memories: Sequence[Memory]) -> list[str]:
 
 
 # What a note is
+
+
+@pytest.fixture
+def wellkept(own_store: Wellkept) -> Wellkept:
+    return own_store
 
 
 @pytest.mark.proves("N1")
@@ -75,6 +80,7 @@ def test_a_note_holds_up_to_500_characters(ann: AgentMemory, text: str) -> None:
         ({"text": "nul \x00"}, "NUL"),
     ],
 )
+@on_one_engine
 def test_what_is_no_note_is_refused_and_leaves_nothing(ann: AgentMemory, fields: dict, sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
         ann.remember_many(["good", fields])
@@ -96,6 +102,7 @@ def test_a_hint_names_only_tools_that_are_offered(ann: AgentMemory) -> None:
 
 
 @pytest.mark.parametrize("sets", [["notes"], ["recall"], ["details"], ["notes", "recall"], ["journal", "admin"]])
+@on_one_engine
 def test_descriptions_name_only_tools_that_are_offered(ann: AgentMemory, sets: list[str]) -> None:
     offered = {tool["function"]["name"]: tool["function"]["description"] for tool in ann.tools(sets)}
     others = catalog.TOOLS.keys() - offered

@@ -19,7 +19,7 @@ def store(ann: AgentMemory, texts: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_memory_with_the_word_is_first(ann: AgentMemory, name: str) -> None:
-    check_shape(ann, name, memories=300, questions=12)
+    check_shape(ann, name, memories=120, questions=6)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import Invalid, SecretRejected
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 from wellkept.model import Memory, State
@@ -70,6 +70,7 @@ def assert_nothing_leaked(place: Place, caplog: pytest.LogCaptureFixture) -> Non
 
 @pytest.mark.proves("N3")
 @pytest.mark.parametrize("way", WRITES)
+@on_one_engine
 def test_every_way_in_is_refused_before_anything_is_written(
     place: Place,
     tenant: TenantMemory,
@@ -102,6 +103,7 @@ def test_every_way_in_is_refused_before_anything_is_written(
 
 @pytest.mark.proves("N3")
 @pytest.mark.parametrize("case", TOOLS)
+@on_one_engine
 def test_a_tool_says_so_and_stores_nothing(
     place: Place, tenant: TenantMemory, ann: AgentMemory, case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -241,6 +243,7 @@ NAMES: dict[str, Callable[[TenantMemory], Any]] = {
 
 @pytest.mark.proves("N3")
 @pytest.mark.parametrize("case", NAMES)
+@on_one_engine
 def test_names_ids_and_prompts_are_looked_at(
     place: Place, tenant: TenantMemory, ann: AgentMemory, case: str, caplog: pytest.LogCaptureFixture
 ) -> None:

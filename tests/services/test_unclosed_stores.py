@@ -60,7 +60,11 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.proves("E4")
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    ("place", "program"),
+    [*(("sqlite", program) for program in PROGRAMS), ("postgres-18", "kept"), ("postgres-18", "forking")],
+    indirect=["place"],
+)
 def test_what_was_to_be_written_a_little_later_is_written(
     place: Place, clock: Clock, program: str, tmp_path: Path
 ) -> None:

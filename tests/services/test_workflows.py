@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.conftest import Clock, Place
+from tests.services.conftest import Clock, Place, on_one_engine
 from wellkept import Invalid, NotFound, SecretRejected
 from wellkept.api.wellkept import AgentMemory, TenantMemory
 
@@ -72,6 +72,7 @@ def test_many_first_steps_at_once_begin_one_workflow(tenant: TenantMemory) -> No
         ({"output": "\x00"}, "NUL"),
     ],
 )
+@on_one_engine
 def test_what_is_not_acceptable_is_refused(tenant: TenantMemory, wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(Invalid, match=says):
         tenant.workflows.record(**{"workflow": "run", "step": "x", **wrong})
@@ -129,6 +130,7 @@ def test_a_program_puts_its_own_events_on_record(tenant: TenantMemory, ann: Agen
         ("order.refund", "x", {"n": "\x00"}, "holds a NUL"),
     ],
 )
+@on_one_engine
 def test_an_event_that_is_not_acceptable_is_refused(
     tenant: TenantMemory, action: str, message: str, meta: dict[str, object], says: str
 ) -> None:
