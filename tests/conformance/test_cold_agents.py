@@ -245,6 +245,7 @@ def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypa
         assert count_held(wellkept) >= 1
 
 
+@pytest.mark.slow
 def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -> None:
     with Wellkept(settings=Settings(url=lasting_place.url, index_cache_mb=1), clock=lambda: NOW) as wellkept:
         agents = [wellkept.agent(f"turn{number}") for number in range(6)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.policy.secret_corpus.generate import DISGUISES, Note, disguised_notes, expand, password, plain_notes
 from wellkept.secrets import rules_context as context
 from wellkept.secrets import rules_scan as scan
-from wellkept.secrets.rules import RULES, SecretRule
+from wellkept.secrets.rules import RULES
 from wellkept.secrets.rules_context import DESCRIBING_WORDS
 from wellkept.secrets.rules_scan import SecretFinding, find_secrets, redact
 from wellkept.secrets.rules_text import _FOLD, MAX_KEPT_CHARS, fold

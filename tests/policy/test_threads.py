@@ -33,7 +33,7 @@ from wellkept.store.contents import ChunkFile, decompress_chunk
 from wellkept.store.postgres.index import tsvector_literal
 from wellkept.store.search.encoding import encode_terms
 
-THREADS = 16
+THREADS = 8
 TEXTS = 6
 WORDS = 40
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
