@@ -11,6 +11,8 @@ import atexit
 import gc
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -101,44 +103,64 @@ def _serve(address: str) -> None:
         import_module(module)
     for arguments in FIRST_RUNS:  # on a store of their own; they load what a command needs
         app.program()([*arguments, "--url", ":memory:"], standalone_mode=False)
+    # To fork costs more than most commands do, so nobody stands between this process and the program.
+    pipe, wakes = os.pipe()
+    for end in (pipe, wakes):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wakes)
+    running: dict[int, socket.socket] = {}
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
-        listening.settimeout(LOOKS_UP_EVERY)
         parent = os.getppid()
         gc.collect()
         # Else the collector of every fork would write to, and so copy, all that is loaded.
         gc.freeze()
         print("ready", flush=True)
         while os.getppid() == parent:  # else whoever runs the tests was killed, and nobody will ask again
-            try:
+            ready, _, _ = select.select([listening.fileno(), pipe], [], [], LOOKS_UP_EVERY)
+            if pipe in ready:
+                os.read(pipe, 4096)
+                _tell_ends(running)
+            if listening.fileno() in ready:
                 asking, _ = listening.accept()
-            except TimeoutError:
-                continue
-            with asking:
-                if os.fork() == 0:
-                    listening.close()
-                    return _handle(asking)
-            with suppress(ChildProcessError):  # there is none
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
+                request, streams = _receive(asking)
+                program = os.fork()
+                if not program:
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    for opened in (listening, asking, *running.values()):
+                        opened.close()
+                    for end in (pipe, wakes):
+                        os.close(end)
+                    return _become(request, streams)
+                running[program] = asking
+                for stream in streams:
+                    os.close(stream)
     sys.exit()
 
 
-def _handle(asking: socket.socket) -> None:
+def _tell_ends(running: dict[int, socket.socket]) -> None:
+    """Answer those whose programs have ended."""
+    while running:
+        program, status = os.waitpid(-1, os.WNOHANG)
+        if not program:
+            return
+        with running.pop(program) as asking, suppress(BrokenPipeError):
+            asking.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _receive(asking: socket.socket) -> tuple[bytes, list[int]]:
     head, streams, _, _ = socket.recv_fds(asking, 4, 3)
     length, given = int.from_bytes(head, "big"), b""
     while len(given) < length:
         given += asking.recv(length - len(given))
-    program = os.fork()
-    if program:
-        for stream in streams:
-            os.close(stream)
-        _, status = os.waitpid(program, 0)
-        asking.sendall(str(os.waitstatus_to_exitcode(status)).encode())
-        os._exit(0)
-    asking.close()
-    arguments, folder, environment = json.loads(given)
+    return given, streams
+
+
+def _become(request: bytes, streams: list[int]) -> None:
+    arguments, folder, environment = json.loads(request)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
