@@ -57,9 +57,9 @@ def _render_command(command: click.Command, context: click.Context) -> str:
 
 def _render_parameter(parameter: click.Parameter, context: click.Context) -> str:
     record = parameter.get_help_record(context)
-    about = parameter.about if isinstance(parameter, CommandOption) else None
-    if record is None or "--help" in parameter.opts or (about and about.is_common):
+    option = parameter if isinstance(parameter, CommandOption) else None
+    if record is None or "--help" in parameter.opts or (option and option.is_common):
         return ""
-    name = f"*`{record[0]}`*" if about and about.is_rare else f"`{record[0]}`"
+    name = f"*`{record[0]}`*" if option and option.is_rare else f"`{record[0]}`"
     name, meaning = (each.replace("|", "\\|") for each in (name, " ".join(record[1].split())))
     return f"| {name} | {meaning} |"

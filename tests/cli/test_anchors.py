@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
 import stat
-import sys
 
 import apsw
 
@@ -92,22 +90,6 @@ def test_heads_show_a_log_that_was_cut_short_or_removed(program: Program) -> Non
     assert ended.code == 1
     assert "acme: Event 3 was recorded as the last one and is missing." in ended.err
     assert "default: Event 3 was recorded as the last one and is missing." in ended.err
-
-
-def test_heads_are_handed_to_a_program(program: Program) -> None:
-    seeded(program)
-    keep = f'{shlex.quote(sys.executable)} -c \'import sys; open("kept", "w").write(sys.stdin.read())\''
-
-    kept, failed, missing = program.all(
-        ["data", "audit", "--anchor-command", keep, "--json"],
-        ["data", "audit", "--anchor-command", "false"],
-        ["data", "audit", "--anchor-command", "no-such-program"],
-    )
-
-    lines = [json.loads(line) for line in (program.folder / "kept").read_text().splitlines()]
-    assert lines == kept.json["heads"]
-    assert (failed.code, failed.err) == (1, "false ended with exit code 1; the heads are not kept.\n")
-    assert (missing.code, "cannot be run" in missing.err) == (1, True)
 
 
 def test_file_that_holds_something_else_is_left_alone(program: Program) -> None:

@@ -18,7 +18,6 @@ import pytest
 from tests.cli.program import ANSI, Program
 from tests.server.live import client_of, serving
 from wellkept import Settings, Wellkept
-from wellkept.cli.markdown import find_block_end
 from wellkept.testing.fake_model import ModelServer, breaks_off, calls, status, talks, trickles
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00,"
@@ -44,7 +43,7 @@ def endpoint(module_endpoint: ModelServer) -> ModelServer:
 @pytest.fixture
 def quick(tmp_path: Path) -> Program:
     """The program without its start-up; it has no terminal of its own."""
-    return Program(tmp_path, "wellkept.agent.loop", "wellkept.cli.chat_loop")
+    return Program(tmp_path, "wellkept.agent.loop", "wellkept.cli.commands.chat")
 
 
 @pytest.fixture
@@ -141,47 +140,20 @@ def stored(program: Program, agent: str = "default") -> list[list[tuple[str, str
         ]
 
 
-ANSWER = """## Plan
-
-**Tabs** it is, see [the guide](https://evil.example) and <b>this</b>:
-
-```python
-x = 1
-
-y = 2
-```
-
-- one
-- two"""
+ANSWER = "## Plan\n\n**Tabs** it is, see [the guide](https://evil.example) and <b>this</b>:\n\n- one\n- two"
 
 
-def test_markdown_is_rendered_at_a_terminal_and_kept_in_a_pipe(
+def test_an_answer_is_shown_as_it_was_written(
     program: Program, quick: Program, model: dict[str, str], endpoint: ModelServer
 ) -> None:
     endpoint.script.extend([talks(*(ANSWER[place : place + 7] for place in range(0, len(ANSWER), 7))), talks(ANSWER)])
 
     with Typist(program, "chat", "--once", "How?", **model) as someone:
-        # What is still arriving is shown as it comes, then replaced by this.
-        shown = someone.sees("\r\ns-").rpartition("Plan")[2]
+        shown = someone.sees("\r\ns-")
     piped = quick.ok("chat", "--once", "How?", **model)
 
-    assert "Tabs it is, see the guide (https://evil.example) and <b>this</b>:" in " ".join(shown.split())
-    assert "**Tabs**" not in shown.partition("Tabs it is")[2]
-    assert "• one" in shown
-    assert "x = 1" in shown.partition("this</b>")[2]
+    assert ANSWER in shown.replace("\r\n", "\n")
     assert piped == f"{ANSWER}\n"
-
-
-def test_blocks_end_where_their_markdown_does() -> None:
-    cases = {
-        "One.": 0,
-        "One.\n\n": 0,
-        "One.\n\nTwo.": 6,
-        "- one\n\n  more\n- two": 0,
-        "~~~\na\n\nb\n~~~\n\nEnd": 14,
-        "````\n```\n\nb\n````\n\nEnd": 18,
-    }
-    assert {text: find_block_end(text) for text in cases} == cases
 
 
 def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], endpoint: ModelServer) -> None:
@@ -193,33 +165,28 @@ def test_a_conversation_at_a_terminal(program: Program, model: dict[str, str], e
         shown = someone.sees("you> ")
         assert "✓ remember" in shown
         assert r"Noted \x1b[31mred." in shown, "a model must not colour the terminal"
-        someone.types("/memories\r")
+        someone.types("/memory list\r")
         assert "Likes tabs" in someone.sees("you> ")
         someone.types("What do I like?\r")
         assert "from memory · monday" in someone.sees("you> ")
-        someone.types("/why\r")
-        shown = someone.sees("you> ")
-        assert "The model was shown: m-1 (notes)" in shown
-        assert "similarity" in shown
-        assert "What do I like?" not in shown.partition("weighs")[2], "the question itself was not there to be recalled"
-        someone.types("/why m-1\r")
-        assert "m-1" in someone.sees("you> ").partition("/why m-1")[2]
-        someone.types("/why m-99\r")
-        assert "missing" in someone.sees("you> ").partition("/why m-99")[2]
-        someone.types("/context\r")
-        shown = someone.sees("you> ")
-        assert "conversation" in shown
-        assert "tokens" in shown
-        someone.types("/forget m-1\r")
+        someone.types("/recall 'What do I like?' --explain\r")
+        assert "similarity" in someone.sees("you> ")
+        someone.types("/memory explain 'What do I like?' --id m-99\r")
+        assert "missing" in someone.sees("you> ").partition("m-99")[2]
+        someone.types("/session prompts --session monday\r")
+        assert "monday" in someone.sees("you> ").partition("--session monday")[2]
+        someone.types("/memory forget m-1\r")
         someone.sees("you> ")
-        someone.types("/remember Likes coffee\r")
+        someone.types("/remember 'Likes coffee'\r")
         assert "Remembered m-7" in someone.sees("you> ")
-        someone.types("/forgot m-1\r")
-        assert "There is no command /forgot; did you mean /forget?" in re.sub(r"\s+", " ", someone.sees("you> "))
+        someone.types("/memory list --agent nobody\r")
+        assert "Agent nobody has none" in re.sub(r"\s+", " ", someone.sees("you> "))
+        someone.types("/rememer x\r")
+        assert "There is no command 'rememer'. Did you mean 'remember'?" in re.sub(r"\s+", " ", someone.sees("you> "))
+        someone.types("/memory forget m-1\r")
+        assert "There is no such memory." in someone.sees("you> ")
         someone.types("/help\r")
-        assert "/context" in someone.sees("you> ")
-        someone.types("/session\r")
-        assert "monday" in someone.sees("you> ").partition("/session")[2]
+        assert "/memory list" in someone.sees("you> ").partition("/help")[2]
         someone.types("/quit\r")
         assert someone.ended() == 0
 
@@ -295,7 +262,7 @@ def test_answers_that_are_cancelled_or_fail_are_not_kept_and_the_conversation_go
 def test_in_a_pipe_each_line_is_a_prompt(quick: Program, model: dict[str, str], endpoint: ModelServer) -> None:
     endpoint.script.extend([talks("One", "."), talks("Two.")])
 
-    ended = quick("chat", "--session", "s-1", given="first\n\n/remember Likes tea\nsecond\n/quit\nthird\n", **model)
+    ended = quick("chat", "--session", "s-1", given="first\n\n/remember 'Likes tea'\nsecond\n/quit\nthird\n", **model)
 
     assert (ended.code, ended.err) == (0, "")
     first, kept, second = ended.out.splitlines()

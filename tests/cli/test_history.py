@@ -73,7 +73,7 @@ def test_what_is_not_acceptable_is_refused(program: Program) -> None:
     )
     assert (wrong_source.code, wrong_purpose.code, wrong_after.code) == (2, 2, 2)
     assert (secret.code, own.code) == (1, 1)
-    assert "choose task_intake" in wrong_purpose.err
+    assert "'task_intake'" in wrong_purpose.err
     assert SECRET not in secret.err + secret.out
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from wellkept.cli.output import Column, JsonPrinter, Output, PlainPrinter, ProgressBar, list_records
+from wellkept.cli.output import Column, JsonPrinter, Output, PlainPrinter, ProgressBar, Remark, Styled, list_records
 from wellkept.cli.terminal import TerminalPrinter
 
 RECORDS = [("m-1", "2026-01-05 09:00", "Prefers tabs"), ("m-2", "2026-01-06 09:00", "Likes\ttea")]
 COLUMNS = (
     Column("Id", lambda row: row[0], "cyan", is_whole=True),
-    Column("Written", lambda row: row[1], "dim", only="wide"),
+    Column("Written", lambda row: row[1], "dim", only="terminal", is_wide=True),
     Column("", lambda row: None, only="pipe"),
     Column("Memory", lambda row: row[2]),
 )
@@ -21,7 +21,9 @@ COLUMNS = (
 
 def listing(records: list[tuple[str, str, str]]) -> Output:
     page = ("--before", lambda row: row[0])
-    return list_records(COLUMNS, records, limit=2, page=page, if_empty="Nothing yet.", notes=["missing: knowledge"])
+    return list_records(
+        COLUMNS, records, limit=2, page=page, if_empty="Nothing yet.", notes=[Remark("missing: knowledge")]
+    )
 
 
 def test_json_printer_prints_the_document_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +42,7 @@ def test_json_printer_escapes_what_a_terminal_might_act_on(capsys: pytest.Captur
 
 def test_output_without_a_document_or_lines_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for printer in (JsonPrinter(), PlainPrinter()):
-        printer.show(Output(blocks=["Only for people"]))
+        printer.show(Output(blocks=[Styled("Only for people")]))
 
     assert capsys.readouterr().out == ""
 

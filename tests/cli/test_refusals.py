@@ -32,11 +32,14 @@ REFUSED = {
 WRONG = {
     "kind": (["memory", "list", "--kind", "wish"], "'wish' is not one of 'core', 'journal', 'note', 'episode'"),
     "scope": (["remember", "x", "--scope", "world"], "'world' is not one of"),
-    "state": (["memory", "list", "--state", "lost"], "'lost' is not one of live, expired, archived, held"),
+    "state": (
+        ["memory", "list", "--state", "lost"],
+        "'lost' is not one of 'live', 'expired', 'archived', 'held', 'all'",
+    ),
     "time": (["memory", "list", "--as-of", "yesterday"], "Use a time such as 2026-01-31"),
     "time out of range": (["recall", "x", "--as-of", "0001-01-01"], "Use a time such as 2026-01-31"),
     "source": (["recall", "x", "--source", "wish"], "'wish' is not one of 'memory', 'audit', 'workflow', 'knowledge'"),
-    "purpose": (["recall", "x", "--purpose", "wish"], "There is no purpose 'wish'; choose task_intake"),
+    "purpose": (["recall", "x", "--purpose", "wish"], "'wish' is not one of 'task_intake'"),
     "a part of the log": (["data", "audit", "x", "--verify"], "take no query"),
     "number": (["memory", "list", "--limit", "many"], "--limit"),
     "option": (["memory", "list", "--colour"], "No such option"),

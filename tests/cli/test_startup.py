@@ -105,8 +105,8 @@ def test_a_verb_shows_at_most_eight_options_of_its_own() -> None:
         command: Any = whole_program()
         for word in words:
             command = command.get_command(click.Context(command), word)
-        own = [each for each in command.params if isinstance(each, CommandOption) and not each.about.is_common]
-        assert len([each for each in own if not each.about.is_rare]) <= 8, path
+        own = [each for each in command.params if isinstance(each, CommandOption) and not each.is_common]
+        assert len([each for each in own if not each.is_rare]) <= 8, path
         assert command.epilog.startswith("Example: ")
         assert f"wellkept {path}" in command.epilog
         common = {name for each in command.params for name in each.opts}

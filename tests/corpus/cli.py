@@ -38,7 +38,7 @@ FILES = {
     "tea.md": "# Tea\n\nGreen tea is steeped for two minutes.\n\n## Black\n\nBlack tea takes four minutes.\n",
     "memories.json": '[{"id": "1", "memory": "Likes cats"}]',
 }
-PROGRESS = re.compile("━.* [0-9-]:[0-9-]{2}:[0-9-]{2}$")  # a bar is drawn as often as there is time
+PROGRESS = re.compile("━.*( [0-9-]:[0-9-]{2}:[0-9-]{2}|/[?])$")  # a bar is drawn as often as there is time
 MACHINE = {
     r"\bversion \d+\.\d+\.\d+\S*": "version <version>",
     r"\bwellkept \d+\.\d+\.\d+\S*": "wellkept <version>",

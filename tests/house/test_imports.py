@@ -216,7 +216,7 @@ PAUSES = {
     "wellkept.upkeep.embedding": "embeds for a recall no longer than allowed; retries refused texts later",
     "wellkept.providers.endpoint": "waits before it tries again, and for no answer longer than allowed",
     "wellkept.client.connection": "waits before it tries again",
-    "wellkept.cli.commands.capture": "says how long a command took",
+    "wellkept.cli.commands.details": "says how long a command took",
     "wellkept.knowledge.files": "gives up on a document that takes too long",
     "wellkept.server.http.buckets": "refills a bucket by the time that has passed, and soon asks an empty one again",
     "wellkept.server.rest.health": "says how long the store has been silent",

@@ -12,7 +12,6 @@ MAX_MODULES_IN_A_FOLDER = 30
 MIN_LINES_FOR_ONE_IMPORTER = 60
 
 STANDS_ALONE = {
-    "wellkept.cli.commands.chat": "its group needs the optional agent framework only when it runs",
     "wellkept.providers.otlp": "only providers open sockets",
 }
 

@@ -22,7 +22,7 @@ from wellkept.model import KeyScope
 from wellkept.server.app import create_app
 from wellkept.server.console.pages import ASSETS
 
-VALUES = {"agent": "ann", "id": "m-1", "code": "nonsense", "name": "console.css"}
+VALUES = {"agent": "ann", "id": "m-1", "code": "nonsense", "name": "console.css", "decision": "apply"}
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -16,7 +16,7 @@ from wellkept.cli.run import build_command
 COMMANDS: Mapping[str, str] = {
     "remember": "memories.remember",
     "recall": "recall.recall",
-    "context": "context.context",
+    "context": "recall.context",
     "chat": "chat.chat",
     "serve": "server.serve",
     "mcp": "server.mcp",
@@ -31,9 +31,9 @@ COMMANDS: Mapping[str, str] = {
     "memory explain": "recall.explain",
     "memory history": "memories.history",
     "memory add": "sessions.add",
-    "memory capture": "capture.capture",
+    "memory capture": "details.capture",
     "memory review": "memories.review",
-    "memory changes": "changes.changes",
+    "memory changes": "memories.changes",
     "memory items put": "items.put",
     "memory items get": "items.get",
     "memory items search": "items.search",
@@ -45,14 +45,14 @@ COMMANDS: Mapping[str, str] = {
     "memory details show": "details.show",
     "memory details hide": "details.hide",
     "memory details delete": "details.delete",
-    "user list": "users.list_users",
-    "user profile": "users.profile",
-    "user erase": "users.erase",
+    "user list": "sessions.list_users",
+    "user profile": "sessions.show_profile",
+    "user erase": "sessions.erase_user",
     "session list": "sessions.list_sessions",
     "session show": "sessions.show",
     "session log": "sessions.log",
     "session delete": "sessions.delete",
-    "session prompts": "context.prompts",
+    "session prompts": "recall.prompts",
     "knowledge ingest": "knowledge.ingest",
     "knowledge search": "knowledge.search",
     "knowledge list": "knowledge.list_documents",
@@ -60,34 +60,34 @@ COMMANDS: Mapping[str, str] = {
     "knowledge skills": "knowledge.skills",
     "knowledge show": "knowledge.show",
     "knowledge edit": "knowledge.edit",
-    "data export": "transfer.export",
-    "data import": "transfer.import_",
-    "data backup": "transfer.backup",
-    "data restore": "transfer.restore",
-    "data erase": "erase.erase",
+    "data export": "data.export",
+    "data import": "data.import_",
+    "data backup": "data.backup",
+    "data restore": "data.restore",
+    "data erase": "data.erase",
     "data audit": "audit.audit",
-    "data record": "history.record",
-    "admin keys create": "server.create",
-    "admin keys list": "server.list_keys",
-    "admin keys revoke": "server.revoke",
-    "admin agents list": "agents.list_agents",
-    "admin agents show": "agents.show",
-    "admin agents edit": "agents.edit",
-    "admin agents remove": "agents.remove",
-    "admin workflows list": "history.list_workflows",
-    "admin workflows show": "history.show",
-    "admin workflows record": "history.record_step",
-    "admin maintain": "maintenance.maintain",
-    "admin reembed": "maintenance.reembed",
-    "admin db init": ".database.init",
-    "admin db migrate": ".database.migrate",
-    "admin db distribute": ".database.distribute",
+    "data record": "audit.record",
+    "admin keys create": "admin.create_key",
+    "admin keys list": "admin.list_keys",
+    "admin keys revoke": "admin.revoke_key",
+    "admin agents list": "admin.list_agents",
+    "admin agents show": "admin.show_agent",
+    "admin agents edit": "admin.edit_agent",
+    "admin agents remove": "admin.remove_agent",
+    "admin workflows list": "admin.list_workflows",
+    "admin workflows show": "admin.show_workflow",
+    "admin workflows record": "admin.record_step",
+    "admin maintain": "admin.maintain",
+    "admin reembed": "admin.reembed",
+    "admin db init": "admin.init_database",
+    "admin db migrate": "admin.migrate_database",
+    "admin db distribute": "admin.distribute_database",
     "admin settings": "doctor.settings",
-    "admin secrets scan": "maintenance.scan",
-    "admin secrets allow": "maintenance.allow",
+    "admin secrets scan": "admin.scan",
+    "admin secrets allow": "admin.allow",
     "admin eval": "evaluation.measure",
     "admin bench": "evaluation.measure_verbs",
-    "hook": ".hooks.hook",
+    "hook": "hooks.hook",
 }
 """Function of each command, as `module.name` below `cli.commands`, in the order of the help."""
 
@@ -216,13 +216,6 @@ def list_names(path: str) -> list[str]:
     """Return the names of the commands and groups in a group."""
     start = f"{path} ".lstrip()
     return [*dict.fromkeys(each.removeprefix(start).partition(" ")[0] for each in COMMANDS if each.startswith(start))]
-
-
-def load_function(words: Sequence[str]) -> tuple[Callable[..., None], str, Sequence[str]]:
-    """Return the function of the command that a line begins with, its words, and the rest of the line."""
-    count = next(number for number in range(1, len(words) + 1) if " ".join(words[:number]) in COMMANDS)
-    path = " ".join(words[:count])
-    return _import(path), path, words[count:]
 
 
 def _import(path: str) -> Callable[..., None]:

@@ -1,104 +1,53 @@
-"""Arguments and options of commands, declared by annotations and read by Click.
+"""Arguments and options of commands: the signature of a function, described by lines of its docstring.
 
-A parameter of a command's function is an option or an argument if its annotation says so:
-`limit: Annotated[int, Option(help="Maximum number of results.")] = 20`. Its type, its default and its name tell the
-rest.
+    def show(run: Run, id: str, limit: int = 20) -> None:
+        \"""Show a document.
+
+        id ID: The document's id.
+        --limit: Maximum number of passages.
+
+The type, the default and the name of a value come from the signature; `--tag` fills the parameter `tag`, `tags` or
+`tag_id`. What has no line has the one in `SHARED`. Behind a line "Rare:" are options that only `--help --all` shows. An
+annotation may add a type of Click, or a function that offers completions.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
 
 from wellkept.arguments import FORMER
+from wellkept.cli.options import parse_metadata, parse_time
 
-Offers = Iterable[tuple[str, str]]
-"""Completions, each with a description."""
+LINE = re.compile(r"^((?:--?[\w-]+(?:/--[\w-]+)?(?:, -\w)?)|\w+)(?: ([A-Z][\w.=]*))?: (.+)$", re.DOTALL)
+EXAMPLE = "\n\nExample: "
+RARE = "Rare:"
 
-Complete = Callable[[click.Context, str], Offers]
-"""Function that finds completions of an incomplete word."""
-
-
-class Argument:
-    """Declaration of an argument: a value that is given without a name."""
-
-    def __init__(
-        self, *, help: str, metavar: str | None = None, exists: bool = False, complete: Complete | None = None
-    ) -> None:
-        """`exists` refuses the path of a missing file."""
-        self.help, self.metavar, self.exists, self.complete = help, metavar, exists, complete
-
-
-class Option:
-    """Declaration of an option; without names, it has the name of the parameter."""
-
-    def __init__(
-        self,
-        *names: str,
-        help: str,
-        metavar: str | None = None,
-        is_common: bool = False,
-        is_rare: bool = False,
-        min: int | None = None,
-        max: int | None = None,
-        parser: Callable[[str], Any] | None = None,
-        complete: Complete | None = None,
-    ) -> None:
-        """`is_common` says that all commands have the option, `is_rare` that only `--help --all` shows it."""
-        self.names, self.help, self.metavar, self.is_common, self.is_rare = names, help, metavar, is_common, is_rare
-        self.min, self.max, self.parser, self.complete = min, max, parser, complete
-
-
-def offer_words(words: Iterable[str]) -> Complete:
-    """Return a function that offers these words as completions."""
-    return lambda _context, _incomplete: [(each, "") for each in words]
-
-
-def build_parameter(declared: inspect.Parameter) -> click.Parameter:
-    """Build what Click reads from a parameter whose annotation is `Annotated` with an option or an argument."""
-    annotation, about = get_args(declared.annotation)
-    kind, is_list = _unpack(annotation)
-    has_default = declared.default is not inspect.Parameter.empty
-    # For Click, any default counts as given, even None.
-    default = {"default": declared.default} if has_default and declared.default is not None else {}
-    if isinstance(about, Argument):
-        return _Argument(
-            [declared.name],
-            about=about,
-            type=_pick_type(kind, exists=about.exists),
-            required=not has_default,
-            metavar=about.metavar and (f"[{about.metavar}]" if has_default else about.metavar),
-            nargs=-1 if is_list else 1,
-            callback=_to_list if is_list else None,
-            shell_complete=_adapt(about.complete),
-            **default,
-        )
-    is_flag = kind is bool
-    hyphenated = declared.name.replace("_", "-")
-    names = about.names or (f"--{hyphenated}/--no-{hyphenated}" if is_flag else f"--{hyphenated}",)
-    return CommandOption(
-        [declared.name, *names],
-        about=about,
-        type=None if is_flag else _pick_type(kind, min=about.min, max=about.max, parser=about.parser),
-        # The value of an enumeration, because the help shows it.
-        required=not has_default,
-        help=about.help,
-        show_default=declared.default not in (None, False, ""),
-        metavar=about.metavar,
-        is_flag=is_flag,
-        multiple=is_list,
-        callback=_to_list if is_list else None,
-        shell_complete=_adapt(about.complete),
-        **({"default": getattr(declared.default, "value", declared.default)} if has_default else {}),
-    )
-
+SHARED = """
+id ID: The memory's id, such as m-7.
+session SESSION: The session's id.
+--kind: Only this kind.
+--limit: Maximum number of results.
+--where FILTER: Only what passes this filter, such as "tags = food and metadata.city = 'Oslo'".
+--metadata KEY=VALUE: A field of your own, such as city=Oslo, or a JSON object; repeat for more.
+--yes, -y: Do not ask for confirmation.
+--dry-run: Write nothing; show what would happen.
+--as-of TIME: As of this time; local time unless a zone is given.
+--min-relevance: Leave out results of less relevance, 0 to 1.
+Rare:
+--secrets MODE: Handling of what seems to be a secret: reject, redact or flag.
+"""
+"""Lines of values that mean the same in several commands."""
 
 FORMER_OPTIONS = {
     "since": "--since is a condition of --where now: --where 'created_at >= 2026-01-31'.",
@@ -110,6 +59,168 @@ FORMER_OPTIONS = {
 
 ALL = "--all"
 """Behind `--help`: show what is rarely used, too."""
+
+Offers = Iterable[tuple[str, str]]
+"""Completions, each with a description."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The line of a docstring about a value."""
+
+    names: Sequence[str]  # of an option; an argument has none
+    metavar: str | None
+    help: str
+    is_rare: bool
+
+
+class Argument(click.Argument):
+    """A value that is given without a name, with a line in the help, which Click has only from version 8.5 on."""
+
+    def __init__(self, names: Sequence[str], *, help: str, **details: Any) -> None:
+        super().__init__(names, **details)
+        self._help = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        has_default = isinstance(self.default, str) and self.default
+        note = "  [required]" if self.required else f"  [default: {self.default}]" if has_default else ""
+        return self.human_readable_name.strip("[]"), f"{self._help}{note}"
+
+
+class CommandOption(click.Option):
+    """An option that most runs need, or that is rare, or that all commands have."""
+
+    def __init__(self, names: Sequence[str], *, is_rare: bool, is_common: bool, **details: Any) -> None:
+        super().__init__(names, **details)
+        self.is_rare, self.is_common = is_rare, is_common
+
+
+def read_docstring(function: Callable[..., Any]) -> tuple[str, str]:
+    """Return what a command does, without the lines about its values, and the example at the end."""
+    about, _, example = inspect.cleandoc(function.__doc__ or "").rpartition(EXAMPLE)
+    return "\n\n".join(each for each in about.split("\n\n") if not _is_description(each)), example
+
+
+def build_parameters(function: Callable[..., Any], *, is_common: bool = False) -> list[click.Parameter]:
+    """Build what Click reads from a signature, without its first parameter, and from the docstring."""
+    described = _describe(SHARED) | _describe(function.__doc__ or "")
+    hints = get_type_hints(function, include_extras=True)
+    found: list[click.Parameter] = []
+    for each in [*inspect.signature(function).parameters.values()][1:]:
+        if each.kind is not inspect.Parameter.VAR_KEYWORD:
+            found.append(_build(each.name, hints[each.name], each.default, described, is_common=is_common))
+            continue
+        # `**options: Unpack[…]` has an option for each key, None if it is not given, False for a flag.
+        options = get_args(hints[each.name])[0]
+        known = _describe(SHARED) | _describe(options.__doc__ or "") | _describe(function.__doc__ or "")
+        for name, hint in get_type_hints(options, include_extras=True).items():
+            found.append(_build(name, hint, False if hint is bool else None, known))
+    return found
+
+
+def _is_description(paragraph: str) -> bool:
+    return paragraph.startswith(RARE) or LINE.match(paragraph.partition("\n")[0]) is not None
+
+
+def _describe(docstring: str) -> dict[str, Described]:
+    """Return what the lines of a docstring say, by the name of the value."""
+    found: dict[str, Described] = {}
+    for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+        usual, _, rare = f"\n{paragraph}".partition(f"\n{RARE}\n") if _is_description(paragraph) else ("", "", "")
+        for is_rare, lines in enumerate((usual, rare)):
+            for line in re.split(r"\n(?! )", lines):
+                if match := LINE.match(" ".join(line.split())):
+                    names, metavar, about = match.groups()
+                    options = names.split(", ") if names.startswith("-") else ()
+                    name = names.partition(",")[0].partition("/")[0].lstrip("-").replace("-", "_")
+                    found[name] = Described(options, metavar, about, bool(is_rare))
+    return found
+
+
+def _build(
+    name: str, hint: Any, default: Any, described: Mapping[str, Described], *, is_common: bool = False
+) -> click.Parameter:
+    names = (name, name.removesuffix("s"), name.removesuffix("_id"), name.removesuffix("_"), name.removeprefix("is_"))
+    line = next(described[each] for each in names if each in described)
+    annotation, *marks = get_args(hint) if get_origin(hint) is Annotated else [hint]
+    kind, is_list = _unpack(annotation)
+    has_default = default is not inspect.Parameter.empty
+    details: dict[str, Any] = {
+        "type": next((each for each in marks if isinstance(each, click.ParamType)), None) or _pick_type(kind),
+        "required": not has_default,
+        "help": line.help,
+        "metavar": line.metavar,
+        "shell_complete": next((_adapt(each) for each in marks if inspect.isfunction(each)), None),
+        "callback": parse_metadata if kind is dict else _to_list if is_list else None,
+    }
+    # The help shows the value of an enumeration. For an argument, any default counts as given, even None.
+    if has_default and (default is not None or line.names):
+        details["default"] = getattr(default, "value", default)
+    if not line.names:
+        optional = line.metavar and f"[{line.metavar}]"
+        details["metavar"] = optional if has_default else line.metavar
+        return Argument([name], nargs=-1 if is_list else 1, **details)
+    return CommandOption(
+        [name, *line.names],
+        is_rare=line.is_rare,
+        is_common=is_common,
+        is_flag=kind is bool,
+        multiple=is_list or kind is dict,
+        show_default=default not in (None, False, ""),
+        **details,
+    )
+
+
+def _unpack(annotation: Any) -> tuple[type, bool]:
+    """Return the type of a value, and True if there may be many; None only says that it may be missing."""
+    if get_origin(annotation) in (Union, UnionType):
+        (annotation,) = (each for each in get_args(annotation) if each is not type(None))
+    if get_origin(annotation) is list:
+        return get_args(annotation)[0], True
+    return get_origin(annotation) or annotation, False
+
+
+def _pick_type(kind: type) -> click.ParamType[Any] | None:
+    if issubclass(kind, Enum):
+        return _EnumChoice(kind)
+    if issubclass(kind, Path):
+        return click.Path(path_type=Path)
+    if issubclass(kind, datetime):
+        return _Time()
+    types: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT}
+    return None if kind is bool else types.get(kind, click.STRING)
+
+
+class _EnumChoice(click.Choice):  # type: ignore[type-arg] # generic only from Click 8.2 on
+    """A choice among the values of an enumeration."""
+
+    def __init__(self, members: type[Enum]) -> None:
+        super().__init__([str(each.value) for each in members])
+        self._members = members
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if isinstance(value, self._members) else self._members(super().convert(value, param, ctx))
+
+
+class _Time(click.ParamType):  # type: ignore[type-arg]
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        return value if isinstance(value, datetime) else parse_time(value)
+
+
+def _to_list(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> list[Any] | None:
+    return list(values) or None
+
+
+def _adapt(complete: Callable[[click.Context, str], Offers]) -> Callable[..., list[CompletionItem]]:
+    """Return the function that Click calls for completions."""
+
+    def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = complete(ctx, incomplete)
+        return [CompletionItem(value, help=about or None) for value, about in found if value.startswith(incomplete)]
+
+    return offer
 
 
 class Helpful(click.Command):
@@ -133,108 +244,19 @@ class HelpfulCommand(Helpful):
     """A command whose help lists arguments, its own options, and the options that all commands have."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        parameters = self.get_params(ctx)
-        arguments = [each for each in parameters if isinstance(each, _Argument)]
-        common = [each for each in parameters if isinstance(each, CommandOption) and each.about.is_common]
-        own = [each for each in parameters if each not in arguments and each not in common]
-        rare = [each for each in own if isinstance(each, CommandOption) and each.about.is_rare]
-        if not ctx.meta.get(ALL):
-            own = [each for each in own if each not in rare]
-        for title, listed in (("Arguments", arguments), ("Options", own), ("Common options", common)):
+        for title, listed in self._sort_parameters(ctx):
             records = [record for each in listed if (record := each.get_help_record(ctx))]
-            if listed is own and rare and not ctx.meta.get(ALL):
-                records.append((f"--help {ALL}", f"Show {len(rare)} more options."))
+            hidden = [each for each in listed if isinstance(each, CommandOption) and each.is_rare]
+            if hidden and not ctx.meta.get(ALL):
+                records = [record for each in listed if each not in hidden and (record := each.get_help_record(ctx))]
+                records.append((f"--help {ALL}", f"Show {len(hidden)} more options."))
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
-
-class _Argument(click.Argument):
-    """An argument with a line in the help, which Click has only from version 8.5 on."""
-
-    def __init__(self, names: Sequence[str], *, about: Argument, **details: Any) -> None:
-        super().__init__(names, **details)
-        self._about = about
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        has_default = isinstance(self.default, str) and self.default
-        note = "  [required]" if self.required else f"  [default: {self.default}]" if has_default else ""
-        return self.human_readable_name.strip("[]"), f"{self._about.help}{note}"
-
-
-class CommandOption(click.Option):
-    """An option and its declaration."""
-
-    def __init__(self, names: Sequence[str], *, about: Option, **details: Any) -> None:
-        super().__init__(names, **details)
-        self.about = about
-
-
-class _EnumChoice(click.Choice):  # type: ignore[type-arg] # generic only from Click 8.2 on
-    """A choice among the values of an enumeration."""
-
-    def __init__(self, members: type[Enum]) -> None:
-        super().__init__([str(each.value) for each in members])
-        self._members = members
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, self._members):
-            return value
-        return self._members(super().convert(value, param, ctx))
-
-
-class _Parsed(click.ParamType):  # type: ignore[type-arg]
-    """A value that a function parses."""
-
-    name = "text"
-
-    def __init__(self, parser: Callable[[str], Any]) -> None:
-        self._parser = parser
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return self._parser(value) if isinstance(value, str) else value
-
-
-def _unpack(annotation: Any) -> tuple[type, bool]:
-    """Return the type of a value, and True if there may be many; None only says that it may be missing."""
-    if get_origin(annotation) in (Union, UnionType):
-        (annotation,) = (each for each in get_args(annotation) if each is not type(None))
-    if get_origin(annotation) is list:
-        return get_args(annotation)[0], True
-    return annotation, False
-
-
-def _pick_type(
-    kind: type,
-    *,
-    min: int | None = None,
-    max: int | None = None,
-    parser: Callable[[str], Any] | None = None,
-    exists: bool = False,
-) -> click.ParamType[Any]:
-    if parser is not None:
-        return _Parsed(parser)
-    if issubclass(kind, Enum):
-        return _EnumChoice(kind)
-    if issubclass(kind, Path):
-        return click.Path(path_type=Path, exists=exists)
-    if min is not None or max is not None:
-        return click.IntRange(min, max)
-    types: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
-    return types[kind]
-
-
-def _to_list(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) -> list[Any] | None:
-    return list(values) or None
-
-
-def _adapt(complete: Complete | None) -> Callable[..., list[CompletionItem]] | None:
-    """Return the function that Click calls for completions."""
-    if complete is None:
-        return None
-
-    def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        found = complete(ctx, incomplete)
-        return [CompletionItem(value, help=about or None) for value, about in found if value.startswith(incomplete)]
-
-    return offer
+    def _sort_parameters(self, ctx: click.Context) -> Iterator[tuple[str, Sequence[click.Parameter]]]:
+        parameters = self.get_params(ctx)
+        common = [each for each in parameters if isinstance(each, CommandOption) and each.is_common]
+        yield "Arguments", [each for each in parameters if isinstance(each, Argument)]
+        yield "Options", [each for each in parameters if not isinstance(each, Argument) and each not in common]
+        yield "Common options", common

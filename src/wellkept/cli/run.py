@@ -1,13 +1,12 @@
 """Parts shared by all commands: five options, settings and store, output, error handling and exit codes.
 
-A command is a function whose first argument is its `Run`; its other arguments are its options. `build_command` adds
-the five common options. `app.COMMANDS` says where it stands.
+A command is a function whose first argument is its `Run`; `parameters` makes options of the others, and `build_command`
+adds the five common ones. `app.COMMANDS` says where it stands.
 """
 
 from __future__ import annotations
 
 import errno
-import inspect
 import logging
 import os
 import re
@@ -18,16 +17,15 @@ from contextlib import ExitStack
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 import wellkept
 from wellkept.caller import CLI, Caller, current_caller, use_caller
-from wellkept.cli.completion import complete_agent
-from wellkept.cli.output import Output, Printer, ProgressBar, pick_printer
-from wellkept.cli.parameters import HelpfulCommand, Option, build_parameter
-from wellkept.cli.text import safe
+from wellkept.cli.options import complete_agent, drop_missing
+from wellkept.cli.output import Output, Printer, ProgressBar, pick_printer, safe
+from wellkept.cli.parameters import HelpfulCommand, build_parameters, read_docstring
 from wellkept.errors import Invalid, ModelError, NotFound, StoreBusy, StoreError, WellkeptError
 from wellkept.language.names import check_user
 from wellkept.program import advise_install
@@ -80,6 +78,11 @@ class Run:
         return self.store.tenant()
 
     @property
+    def named_agent(self) -> str | None:
+        """The agent given on the command line, if there is one."""
+        return None if self.flags["agent"] is None else str(self.flags["agent"])
+
+    @property
     def has_terminal(self) -> bool:
         """Return True if a person can be asked."""
         return not self.printer.is_json and sys.stdin is not None and sys.stdin.isatty()
@@ -108,43 +111,38 @@ class Run:
 
 
 def _common_options(
-    url: Annotated[str | None, Option(help="The store, such as sqlite:///notes.db.", is_common=True)] = None,
-    tenant: Annotated[str | None, Option(help="The tenant whose agents are used.", is_common=True)] = None,
-    agent: Annotated[
-        str | None, Option(help="The agent whose memories are used.", is_common=True, complete=complete_agent)
-    ] = None,
-    user: Annotated[str | None, Option(help="The agent's end user whose memories are used.", is_common=True)] = None,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON document.", is_common=True)] = False,
+    run: Run,
+    url: str | None = None,
+    tenant: str | None = None,
+    agent: Annotated[str | None, complete_agent] = None,
+    user: str | None = None,
+    json: bool = False,
 ) -> None:
-    """Declare the common options; only the signature is used."""
+    """Declare the common options; only the signature and these lines are used.
+
+    --url: The store, such as sqlite:///notes.db.
+    --tenant: The tenant whose agents are used.
+    --agent: The agent whose memories are used.
+    --user: The agent's end user whose memories are used.
+    --json: Print one JSON document."""
 
 
-def build_command(
-    function: Callable[..., None],
-    path: str,
-    listed_by: str = "",
-    make_run: Callable[[Mapping[str, object], Printer, ExitStack], Run] = Run,
-) -> click.Command:
+def build_command(function: Callable[..., None], path: str, listed_by: str = "") -> click.Command:
     """Return what Click runs: it takes all options, runs the command and turns errors into exit codes.
 
-    The last line of the function's docstring is an example. `listed_by` is the command that lists the ids it takes.
-    An option of the function takes the place of a common one with the same name.
+    `listed_by` is the command that lists the ids it takes. An option of the function takes the place of a common one
+    with the same name.
     """
-    declared = _parameters(function)[1:]
-    own = [build_parameter(each) for each in declared]
+    own = build_parameters(function)
     taken = {name for each in own for name in each.opts if name.startswith("--")}
-    common = [each for each in map(build_parameter, _parameters(_common_options)) if not taken & {*each.opts}]
-    has_user = any(each.name == "user" for each in common)
+    common = [each for each in build_parameters(_common_options, is_common=True) if not taken & {*each.opts}]
 
-    def callback(
-        url: str | None, tenant: str | None, as_json: bool, agent: str | None = None, **arguments: Any
-    ) -> None:
+    def callback(**arguments: Any) -> None:
         try:
-            flags, given = _decode({"url": url, "tenant": tenant, "agent": agent}), _decode(arguments)
-            user = given.pop("user", None) if has_user else None
-            caller = Caller(actor=CLI, user=None if user is None else check_user(user))
-            with use_caller(caller), ExitStack() as closing:
-                function(make_run(flags, pick_printer(as_json=as_json), closing), **given)
+            given = {name: _decode(name, value) for name, value in arguments.items()}
+            shared = {each.name: given.pop(each.name) for each in common if each.name}
+            with ExitStack() as closing:
+                function(_start(shared, closing), **given)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except WellkeptError as error:
@@ -166,12 +164,30 @@ def build_command(
             click.secho(f"The output cannot be written ({error.strerror}).", fg="red", err=True)
             raise click.exceptions.Exit(REFUSED) from error
 
-    about, _, example = inspect.cleandoc(function.__doc__ or "").rpartition("\n\nExample: ")
+    about, example = read_docstring(function)
     # Lists of commands show the first sentence.
     short = f"{' '.join(SENTENCE_END.split(about)[0].split())}."
-    epilog = f"Example: {example}"
     name = path.rpartition(" ")[2]
-    return HelpfulCommand(name, callback=callback, params=[*own, *common], help=about, short_help=short, epilog=epilog)
+    return HelpfulCommand(
+        name, callback=callback, params=[*own, *common], help=about, short_help=short, epilog=f"Example: {example}"
+    )
+
+
+def _start(shared: dict[str, Any], closing: ExitStack) -> Run:
+    """Return the run of a command, whose caller is set until `closing`. Raises: Invalid."""
+    flags = {name: shared.get(name) for name in ("url", "tenant", "agent")}
+    outer: Run | None = click.get_current_context().obj
+    user = shared.get("user")
+    if user is None and outer is not None:
+        user = current_caller().user
+    closing.enter_context(use_caller(Caller(actor=CLI, user=None if user is None else check_user(user))))
+    run = Run(flags, pick_printer(as_json=shared["json"]), closing)
+    if outer is not None and any(flags.values()):
+        run.flags = outer.flags | drop_missing(flags)
+    elif outer is not None:
+        # A line of a chat or of the demo.
+        run.settings, run.store = outer.settings, outer.store
+    return run
 
 
 def _detach_output() -> None:
@@ -203,14 +219,10 @@ def optional_module(module: str, *, needs: str, extra: str) -> ModuleType:
         raise Invalid(f"{needs} needs more packages; {advise_install(extra)}") from error
 
 
-def _decode(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _decode(name: str, value: Any) -> Any:
     """Decode arguments as UTF-8 when the locale is ASCII and Python kept the bytes as surrogates. Raises: Invalid."""
-    return {name: _decode_value(name, value) for name, value in arguments.items()}
-
-
-def _decode_value(name: str, value: Any) -> Any:
     if isinstance(value, list):
-        return [_decode_value(name, each) for each in value]
+        return [_decode(name, each) for each in value]
     if type(value) is not str or value.isascii():
         return value
     try:
@@ -221,19 +233,3 @@ def _decode_value(name: str, value: Any) -> Any:
         except UnicodeError as error:
             raise Invalid(f"The {name} is not UTF-8 text.") from error
     return value
-
-
-def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
-    """Return the parameters of a function as keywords; `**options: Unpack[…]` gives one for each key, with None."""
-    hints = get_type_hints(function, include_extras=True)
-    found: list[inspect.Parameter] = []
-    for each in inspect.signature(function).parameters.values():
-        if each.kind is inspect.Parameter.VAR_KEYWORD:
-            options = get_type_hints(get_args(hints[each.name])[0], include_extras=True)
-            found += [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-                for name, hint in options.items()
-            ]
-        else:
-            found.append(each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY))
-    return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from itertools import compress
-from typing import TYPE_CHECKING, cast
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod, RenderableType
@@ -15,11 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from wellkept.cli.output import NARROW, Block, Cell, Grid, Indented, Output, Table, Unwrapped
-from wellkept.cli.text import safe
-
-if TYPE_CHECKING:
-    from wellkept.cli.markdown import MarkdownStream
+from wellkept.cli import output as out
 
 
 class TerminalPrinter:
@@ -29,30 +23,29 @@ class TerminalPrinter:
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
-        self._stream: MarkdownStream | None = None
+        self._is_streaming = False
 
     @property
     def width(self) -> int:
         return self._console.width
 
-    def show(self, output: Output) -> None:
+    def show(self, output: out.Output) -> None:
         self._end_stream()
         for block in output.blocks:
-            if isinstance(block, Unwrapped):
-                print(safe(block.text))
-            else:
+            if isinstance(block, out.Unwrapped):
+                print(out.safe(block.text))
+            elif not isinstance(block, out.Piped) and not (isinstance(block, out.Table) and block.only == "pipe"):
                 self._console.print(*self._render(block))
 
     def note(self, text: str) -> None:
         self._end_stream()
         if text:
-            self._console.print(Text(safe(text), style="dim"))
+            self._console.print(Text(out.safe(text), style="dim"))
 
     def stream(self, text: str) -> None:
-        if self._stream is None:
-            # Imported here, because it loads a highlighter of code.
-            self._stream = import_module("wellkept.cli.markdown").MarkdownStream(self._console)
-        self._stream.feed(text)
+        self._is_streaming = True
+        sys.stdout.write(out.safe(text))
+        sys.stdout.flush()
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Callable[[int], None]]:
@@ -62,41 +55,55 @@ class TerminalPrinter:
             yield lambda done: bar.advance(task, done)
 
     def _end_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+        if self._is_streaming:
+            print()
+            self._is_streaming = False
 
-    def _render(self, block: Block) -> list[RenderableType]:
-        if isinstance(block, tuple):
-            return [_render_cell(cell) for cell in block]
-        if isinstance(block, Table):
-            return [self._draw(block)]
-        if isinstance(block, Grid):
-            grid = RichTable.grid(padding=(0, block.gap))
-            for row in block.rows:
-                grid.add_row(*map(_render_cell, row))
-            return [Padding(grid, block.margin)]
-        if isinstance(block, Indented):
-            return [Padding(_render_cell(block.cell), block.margin)]
-        return [_render_cell(cast(Cell, block))]
+    def _render(self, block: out.Block) -> list[RenderableType]:
+        match block:
+            case list():
+                return [_render_cell(cell) for cell in block]
+            case out.Table():
+                return [self._draw(block)]
+            case out.Fields(values):
+                named = [
+                    (out.Styled(name, "dim"), out.Styled(value, "cyan" * (name == "id")))
+                    for name, value in values.items()
+                ]
+                return self._render(out.Grid(named))
+            case out.Grid(rows, gap, margin):
+                grid = RichTable.grid(padding=(0, gap))
+                for row in rows:
+                    grid.add_row(*map(_render_cell, row))
+                return [Padding(grid, margin)]
+            case out.Indented(cell, around):
+                return [Padding(_render_cell(cell), around)]
+            case out.Entry(label, text, style):
+                return [_render_cell(out.Styled(label, style)), Padding(_render_cell(text), (0, 2, 1, 2))]
+            case out.Remark(text, style):
+                return [_render_cell(out.Styled(text, style))]
+            case out.Verbatim(text):
+                return [_render_cell(text)]
+            case str() | out.Styled():
+                return [_render_cell(block)]
+        raise TypeError(block)
 
-    def _draw(self, table: Table) -> RichTable:
-        is_narrow = self._console.width < NARROW
-        is_shown = [not (each.only == "wide" and is_narrow) for each in table.columns]
-        columns = list(compress(table.columns, is_shown))
+    def _draw(self, table: out.Table) -> RichTable:
+        is_narrow = self._console.width < out.NARROW
+        columns = [each for each in table.columns if each.only != "pipe" and not (each.is_wide and is_narrow)]
         drawn = RichTable(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
         for each in columns:
             justify: JustifyMethod = "right" if each.is_number else "left"
             drawn.add_column(each.header, overflow="fold", no_wrap=each.is_whole, justify=justify, style=each.fill)
-        for row in table.rows:
-            drawn.add_row(*map(_render_cell, compress(row, is_shown), (each.style for each in columns)))
+        for record in table.records:
+            drawn.add_row(*(_render_cell(out.to_cell(each.value(record)), each.style) for each in columns))
         return drawn
 
 
-def _render_cell(cell: Cell, style: str = "") -> Text:
+def _render_cell(cell: out.Cell, style: str = "") -> Text:
     if isinstance(cell, str):
-        return Text(safe(cell), style=style)
-    text = Text(safe(cell.text), style=cell.style or style)
+        return Text(out.safe(cell), style=style)
+    text = Text(out.safe(cell.text), style=cell.style or style)
     for piece, its_style in cell.spans:
-        text.append(safe(piece), style=its_style or None)
+        text.append(out.safe(piece), style=its_style or None)
     return text

@@ -20,7 +20,7 @@ from wellkept import __version__
 from wellkept.agent import AgentRunner
 from wellkept.api.wellkept import Wellkept
 from wellkept.server import openapi
-from wellkept.server.console.guard import ConsoleGuard
+from wellkept.server.console.login import ConsoleGuard
 from wellkept.server.http.auth import AuthMiddleware, KeyCheck
 from wellkept.server.http.connection import Connections, check_proxies
 from wellkept.server.http.errors import add_error_handlers
@@ -50,8 +50,7 @@ GROUPS: Sequence[Router] = (
 """The routes of the REST API, in the order of its reference."""
 
 CONSOLE_PAGES = (
-    "login_pages home memories bulk memory agent_forms ask prompts conversations changes details documents knowledge "
-    "history users tenant upkeep"
+    "login home memories memory agent_forms prompts conversations changes details documents history users manage"
 ).split()
 PAGES: Sequence[Router] = [import_module(f"wellkept.server.console.{name}").router for name in CONSOLE_PAGES]
 

@@ -6,16 +6,15 @@ import io
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
-from functools import cached_property, partial
 from pathlib import Path
 
+import click
+
 import wellkept
-from wellkept.cli.app import load_function
-from wellkept.cli.output import Output, Printer, Styled
-from wellkept.cli.run import Run, build_command
+from wellkept.cli.output import Output, Piped, Styled
+from wellkept.cli.run import Run
 from wellkept.model import Json
 from wellkept.settings import Settings
 
@@ -65,38 +64,19 @@ def demo(run: Run) -> None:
     Example: wellkept demo"""
     url = f"sqlite:///{Path(tempfile.mkdtemp(prefix='wellkept-demo-'), 'demo.db').as_posix()}"
     steps: list[Json] = []
+    program = click.get_current_context().find_root().command
     # The user's own settings do not count.
-    with wellkept.Wellkept(settings=replace(Settings(), url=url, recall_deadline=RECALL_SECONDS)) as store:
+    run.settings = replace(Settings(), url=url, recall_deadline=RECALL_SECONDS)
+    with wellkept.Wellkept(settings=run.settings) as run.store:
         for number, (says, lines) in enumerate(TOUR):
-            run.show(Output(lines=[*[""][:number], says], blocks=[*[""][:number], Styled(says, "bold")]))
+            run.show(Output(blocks=[*[""][:number], Piped(says), Styled(says, "bold")]))
             for line in lines:
-                run.show(
-                    Output(lines=[f"$ wellkept {line}"], blocks=[Styled("$ ", "dim", ((f"wellkept {line}", "cyan"),))])
-                )
+                command = f"wellkept {line}"
+                run.show(Output(blocks=[Piped(f"$ {command}"), Styled("$ ", "dim", ((command, "cyan"),))]))
                 printed = io.StringIO()
                 with redirect_stdout(printed if run.printer.is_json else sys.stdout), redirect_stderr(sys.stdout):
-                    _run_line(store, line)
-                steps.append({"says": says, "command": f"wellkept {line}", "printed": printed.getvalue()})
+                    program.main(shlex.split(line), standalone_mode=False, obj=run)
+                steps.append({"says": says, "command": command, "printed": printed.getvalue()})
     look = f"wellkept serve --no-auth --url {url}"
     ends = ["", "The store of this demo is kept. Look at it in the console, then delete its folder:", f"  {look}"]
-    run.show(Output(json={"url": url, "look": look, "steps": steps}, lines=ends, blocks=ends))
-
-
-def _run_line(store: wellkept.Wellkept, line: str) -> None:
-    words = shlex.split(line)
-    function, path, rest = load_function(words)
-    build_command(function, path, make_run=partial(_DemoRun, store)).main(rest, standalone_mode=False)
-
-
-class _DemoRun(Run):
-    """A run of a command on the store of the demo."""
-
-    def __init__(
-        self, store: wellkept.Wellkept, flags: Mapping[str, object], printer: Printer, closing: ExitStack
-    ) -> None:
-        super().__init__(flags, printer, closing)
-        self._demo_store = store
-
-    @cached_property
-    def store(self) -> wellkept.Wellkept:
-        return self._demo_store
+    run.show(Output({"url": url, "look": look, "steps": steps}, ends))

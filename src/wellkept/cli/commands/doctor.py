@@ -9,17 +9,13 @@ from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
 
 import click
 
 import wellkept
-from wellkept.cli.commands.maintenance import NO_EMBEDDER, open_embedder
-from wellkept.cli.database import POSTGRES
-from wellkept.cli.output import WIDE, Cell, Column, Grid, Indented, Line, Output, Styled, list_records, tick
-from wellkept.cli.parameters import Option
+from wellkept.cli import output as out
+from wellkept.cli.commands.admin import NO_EMBEDDER, POSTGRES, open_embedder
 from wellkept.cli.run import REFUSED, Run
-from wellkept.cli.text import count, mark, one_line, plain_time
 from wellkept.errors import Invalid, ModelError, SchemaMismatch, StoreAway, StoreDamaged, WellkeptError
 from wellkept.model import CheckResult, MaintenanceRun
 from wellkept.program import advise_install
@@ -53,32 +49,29 @@ def settings(run: Run) -> None:
     """Show every setting, its value and where the value comes from. Secrets are masked.
 
     Example: wellkept admin settings --url sqlite:///notes.db"""
-    is_wide = run.printer.width >= WIDE
+    is_wide = run.printer.width >= out.WIDE
 
-    def value(each: SettingValue) -> Styled:
+    def value(each: SettingValue) -> out.Styled:
         meaning = ((f"\n{each.meaning}", "dim"),) if is_wide else ()
         # As an environment variable holds it.
         raw = ",".join(each.value) if isinstance(each.value, list) else str(each.value)
-        return Styled(raw, "" if each.source == "default" else "bold", meaning)
+        return out.Styled(raw, "" if each.source == "default" else "bold", meaning)
 
     columns = (
-        Column("Setting", lambda each: each.name, "cyan", is_whole=True),
-        Column("Value", value),
-        Column("From", lambda each: Styled(each.source, "dim" if each.source == "default" else "green"), is_whole=True),
+        out.Column("Setting", lambda each: each.name, "cyan", is_whole=True),
+        out.Column("Value", value),
+        out.Column(
+            "From", lambda each: out.Styled(each.source, "dim" if each.source == "default" else "green"), is_whole=True
+        ),
     )
-    run.show(list_records(columns, describe_settings(run.settings, run.flags)))
+    run.show(out.list_records(columns, describe_settings(run.settings, run.flags)))
 
 
-def doctor(
-    run: Run,
-    quick: Annotated[
-        bool, Option("--quick", help="Skip the checks that read every page, stored text and event.")
-    ] = False,
-    online: Annotated[
-        bool, Option("--online", help="Also ask the language models that are configured for an answer.")
-    ] = False,
-) -> None:
+def doctor(run: Run, quick: bool = False, online: bool = False) -> None:
     """Check that everything works, and advise on what does not.
+
+    --quick: Skip the checks that read every page, stored text and event.
+    --online: Also ask the language models that are configured for an answer.
 
     Example: wellkept doctor --quick"""
     checks = list(_checks(run, is_quick=quick, is_online=online))
@@ -107,7 +100,7 @@ def _checks(run: Run, *, is_quick: bool, is_online: bool) -> Iterator[CheckResul
     if settings.skills:
         try:
             found = len(import_module("wellkept.knowledge.skills").Skills(settings.skills)())
-            yield _check("skills", f"{count(found, 'skill')} can be read")
+            yield _check("skills", f"{out.count(found, 'skill')} can be read")
         except Invalid as error:
             yield _fail("skills", str(error), "Nothing opens the store before it is mended.")
         settings = replace(settings, skills=())
@@ -223,13 +216,12 @@ def _check_maintenance(last: MaintenanceRun | None, settings: Settings) -> Check
     if last is None:
         advice = "wellkept serve runs it by itself; without a server, run: wellkept admin maintain"
         return _check("maintenance", "has not run yet", advice)
-    says = f"last run {plain_time(last.at)}, {last.counts['archived']:,} archived"
+    says = f"last run {out.plain_time(last.at)}, {last.counts['archived']:,} archived"
     if last.error:
         return _fail("maintenance", f"{says}: {last.error}", "Run: wellkept admin maintain")
     if settings.maintenance_interval:
-        says += (
-            f"; a server runs it next after {plain_time(last.at + timedelta(seconds=settings.maintenance_interval))}"
-        )
+        after = last.at + timedelta(seconds=settings.maintenance_interval)
+        says += f"; a server runs it next after {out.plain_time(after)}"
     return _check("maintenance", says)
 
 
@@ -261,19 +253,20 @@ def _embedder_checks(settings: Settings, *, is_waiting: bool) -> Iterator[CheckR
             yield _fail("refused", " ".join(names[:MAX_NAMED]) + more, REFUSED_ADVICE)
 
 
-def _render_checks(checks: Sequence[CheckResult]) -> Output:
+def _render_checks(checks: Sequence[CheckResult]) -> out.Output:
     failed = sum(not each.is_ok for each in checks)
-    verdict = Styled(f"Broken: {failed}", "red") if failed else Styled("Everything works.", "green")
-    rows: list[Sequence[Cell]] = []
-    lines: list[Line] = []
+    rows: list[Sequence[out.Cell]] = []
+    blocks: list[out.Block] = []
     for each in checks:
-        says, advice = one_line(each.says), one_line(each.advice)
-        lines += [f"{mark(each.is_ok)} {each.name}: {says}", *([f"  {advice}"] if advice else [])]
+        says, advice = out.one_line(each.says), out.one_line(each.advice)
+        blocks += [
+            out.Piped(f"{out.mark(each.is_ok)} {each.name}: {says}"),
+            *([out.Piped(f"  {advice}")] if advice else []),
+        ]
         spans = ((f"\n{advice}", "yellow"),) if advice else ()
-        rows.append((tick(each.is_ok), Styled(each.name, "bold"), Styled(says, spans=spans)))
+        rows.append((out.tick(each.is_ok), out.Styled(each.name, "bold"), out.Styled(says, spans=spans)))
+    verdict = out.Styled(f"Broken: {failed}", "red") if failed else out.Styled("Everything works.", "green")
     found = [{"name": each.name, "ok": each.is_ok, "says": each.says, "advice": each.advice} for each in checks]
-    return Output(
-        json={"ok": not failed, "checks": found},
-        lines=lines,
-        blocks=[Grid(rows, 1, (1, 1)), Indented(verdict, (0, 1))],
+    return out.Output(
+        {"ok": not failed, "checks": found}, [*blocks, out.Grid(rows, 1, (1, 1)), out.Indented(verdict, (0, 1))]
     )

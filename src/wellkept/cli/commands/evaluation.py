@@ -13,11 +13,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import click
+
 import wellkept
-from wellkept.cli.output import Column, Output, Styled, list_records
-from wellkept.cli.parameters import Argument, Option
+from wellkept.cli.output import Column, Output, Piped, Styled, Table, one_line
 from wellkept.cli.run import Run
-from wellkept.cli.text import one_line
 from wellkept.evaluation.scores import METRICS, Estimate, Usage
 from wellkept.model import Json
 from wellkept.settings import Settings, use_one_thread_each
@@ -32,26 +32,28 @@ NOTHING = "-"
 
 def measure(
     run: Run,
-    files: Annotated[
-        list[Path], Argument(exists=True, help="Memories and questions; a folder's files are scored together.")
-    ],
-    usage: Annotated[
-        Usage, Option("--as", help="Store chat turns with role and session, or notes with the text alone.")
-    ] = Usage.TURNS,
-    endless: Annotated[bool, Option("--endless", help="Let nothing expire, and run no maintenance.")] = False,
-    wait: Annotated[int, Option(help="Days by which every question is asked later.", min=0, max=3650)] = 0,
-    split: Annotated[str, Option(help="Ask only the questions of this split.")] = "",
+    files: Annotated[list[Path], click.Path(exists=True, path_type=Path)],
+    as_: Usage = Usage.TURNS,
+    endless: bool = False,
+    wait: Annotated[int, click.IntRange(0, 3650)] = 0,
+    split: str = "",
 ) -> None:
     """Measure the quality of recall on memories and questions with known answers.
 
     Nothing is stored: each set of a file gets a store in memory, with the current settings. The clock moves from memory
     to memory and on to the questions, and maintenance runs on every day in between.
 
+    files: Memories and questions; a folder's files are scored together.
+    --as: Store chat turns with role and session, or notes with the text alone.
+    --endless: Let nothing expire, and run no maintenance.
+    --wait: Days by which every question is asked later.
+    --split: Ask only the questions of this split.
+
     Example: wellkept admin eval questions.jsonl"""
     use_one_thread_each()
     from wellkept import evaluation
 
-    options = evaluation.ReplayOptions(usage=usage, is_endless=endless, wait=timedelta(days=wait), split=split)
+    options = evaluation.ReplayOptions(usage=as_, is_endless=endless, wait=timedelta(days=wait), split=split)
     families: dict[str, Evaluation] = {}
     for file in files:
         name = name_family(file) if name_family(file) not in families else str(file)
@@ -62,14 +64,15 @@ def measure(
 
 
 def measure_verbs(
-    run: Run,
-    memories: Annotated[int, Option(help="Memories in the store before it is measured.", min=1)] = 2_000,
-    seconds: Annotated[float, Option(help="Seconds to measure, after the memories are stored.", min=0)] = 30,
+    run: Run, memories: Annotated[int, click.IntRange(1)] = 2_000, seconds: Annotated[float, click.FloatRange(0)] = 30
 ) -> None:
     """Measure the speed of remember, remember_many, log_turn, recall and context on this machine.
 
     The store is a temporary SQLite file with default settings. The floor is one table with a full-text index in SQLite,
     with the same durability and nothing else.
+
+    --memories: Memories in the store before it is measured.
+    --seconds: Seconds to measure, after the memories are stored.
 
     Example: wellkept admin bench --seconds 10"""
     # As `wellkept serve` does, before NumPy is loaded: its threads spin, which is no work of the verbs.
@@ -108,23 +111,18 @@ SPEED_COLUMNS = (
 
 
 def _render_speed(found: Sequence[VerbSpeed], machine: str) -> Output:
-    listed = list_records(SPEED_COLUMNS, found)
-    return Output(
-        json={"machine": machine, "verbs": [{**asdict(each), "ratio": each.ratio} for each in found]},
-        lines=[[each.header for each in SPEED_COLUMNS], *listed.lines, machine],
-        blocks=[*listed.blocks, Styled(machine, "dim")],
-    )
+    document = {"machine": machine, "verbs": [{**asdict(each), "ratio": each.ratio} for each in found]}
+    table = Table(SPEED_COLUMNS, found, has_header=True)
+    return Output(document, [table, Piped(machine), Styled(machine, "dim")])
 
 
 def _render_families(families: Mapping[str, Evaluation]) -> Output:
     rows = [(name, *row) for name, found in families.items() for scores in found.scores for row in _score_rows(scores)]
     remarks = [f"{name}: {_describe_run(found)}" for name, found in families.items()]
     columns = [Column(header, itemgetter(number), is_whole=True) for number, header in enumerate(HEADERS)]
-    return Output(
-        json={"families": [_family_json(name, found) for name, found in families.items()]},
-        lines=[HEADERS, *rows, *remarks],
-        blocks=[*list_records(columns, rows).blocks, *(Styled(one_line(each), "dim") for each in remarks)],
-    )
+    document = {"families": [_family_json(name, found) for name, found in families.items()]}
+    said = [block for each in remarks for block in (Piped(each), Styled(one_line(each), "dim"))]
+    return Output(document, [Table(columns, rows, has_header=True), *said])
 
 
 def _score_rows(scores: Scores) -> Iterator[tuple[str, ...]]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from fastapi import Depends, Form, Path, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi import Depends, Form, Path
+from fastapi.responses import Response
 
 from wellkept.errors import Conflict, Forbidden, Invalid
 from wellkept.memory.rules_kinds import MAX_CHARS, AgentFields
 from wellkept.model import Agent
-from wellkept.server.console.pages import page, page_router, place
-from wellkept.server.http.auth import CurrentTenant
+from wellkept.server.console.pages import AtTenant, go, page_router, split_words
 from wellkept.server.http.routing import ADMIN, WRITE
 from wellkept.tools.catalog import SETS
 
@@ -53,8 +52,8 @@ class AgentForm:
             # Browsers send CR LF.
             system_prompt=self.system_prompt.replace("\r\n", "\n"),
             model=self.model.strip(),
-            tools=_split(self.tools),
-            knowledge_categories=_split(self.knowledge_categories),
+            tools=split_words(self.tools),
+            knowledge_categories=split_words(self.knowledge_categories),
             colour=self.colour.strip(),
             icon=self.icon.strip(),
             is_active=bool(self.is_active),
@@ -65,79 +64,67 @@ SentForm = Annotated[AgentForm, Depends()]
 
 
 @router.get("/new-agent", scope=WRITE)
-def show_new(request: Request) -> Response:
+def show_new(visit: AtTenant) -> Response:
     """Show an empty form."""
-    return _new_page(request, AgentForm(is_active="yes"))
+    return _new_page(visit, AgentForm(is_active="yes"))
 
 
 @router.post("/new-agent", scope=WRITE)
-def create_agent(request: Request, tenant: CurrentTenant, form: SentForm, id: Annotated[str, Form()] = "") -> Response:
+def create_agent(visit: AtTenant, form: SentForm, id: Annotated[str, Form()] = "") -> Response:
     """Create an agent; the form shows a refusal and keeps what was typed. The name defaults to the id."""
     fields = form.fields()
     if not fields["name"]:
         del fields["name"]
     try:
-        agent = tenant.agents.add(id.strip(), **fields)
+        agent = visit.tenant.agents.add(id.strip(), **fields)
     except (Invalid, Conflict, Forbidden) as error:
-        return _new_page(request, form, id=id, problem=str(error))
-    return RedirectResponse(place("agents", agent.id), status_code=303)
+        return _new_page(visit, form, id=id, problem=str(error))
+    return go("agents", agent.id)
 
 
 @router.get("/agents/{agent}/edit", scope=WRITE)
-def show_agent(request: Request, tenant: CurrentTenant, agent: AgentId) -> Response:
+def show_agent(visit: AtTenant, agent: AgentId) -> Response:
     """Show the fields of an agent."""
-    found = tenant.agents.get(agent)
-    return _edit_page(request, found, AgentForm.of(found))
+    found = visit.tenant.agents.get(agent)
+    return _edit_page(visit, found, AgentForm.of(found))
 
 
 @router.post("/agents/{agent}/edit", scope=WRITE)
-def edit_agent(request: Request, tenant: CurrentTenant, agent: AgentId, form: SentForm) -> Response:
+def edit_agent(visit: AtTenant, agent: AgentId, form: SentForm) -> Response:
     """Change an agent; the form shows a refusal and keeps what was typed."""
-    found = tenant.agents.get(agent)
+    found = visit.tenant.agents.get(agent)
     # Only what differs, because a key of low trust may change the appearance alone.
     changed = {name: value for name, value in form.fields().items() if value != getattr(found, name)}
     try:
-        tenant.agents.update(agent, **cast(AgentFields, changed))
+        visit.tenant.agents.update(agent, **cast(AgentFields, changed))
     except (Invalid, Forbidden) as error:
-        return _edit_page(request, found, form, problem=str(error))
-    return RedirectResponse(place("agents", agent), status_code=303)
+        return _edit_page(visit, found, form, problem=str(error))
+    return go("agents", agent)
 
 
 @router.get("/agents/{agent}/delete", scope=ADMIN)
-def ask_to_delete_agent(request: Request, tenant: CurrentTenant, agent: AgentId) -> Response:
+def ask_to_delete_agent(visit: AtTenant, agent: AgentId) -> Response:
     """Ask for confirmation."""
-    return _delete_page(request, tenant, agent)
+    return _delete_page(visit, agent)
 
 
 @router.post("/agents/{agent}/delete", scope=ADMIN)
-def delete_agent(
-    request: Request, tenant: CurrentTenant, agent: AgentId, confirmed: Annotated[str, Form()] = ""
-) -> Response:
+def delete_agent(visit: AtTenant, agent: AgentId, confirmed: Annotated[str, Form()] = "") -> Response:
     """Delete an agent and everything it owns permanently, if its id was typed as a confirmation."""
     if confirmed.strip() != agent:
-        return _delete_page(request, tenant, agent, problem=f"Type {agent} to confirm.")
-    tenant.agents.delete(agent)
-    return RedirectResponse(place(), status_code=303)
+        return _delete_page(visit, agent, problem=f"Type {agent} to confirm.")
+    visit.tenant.agents.delete(agent)
+    return go()
 
 
-def _edit_page(request: Request, agent: Agent, form: AgentForm, *, problem: str = "") -> Response:
-    return _form_page(request, "agent_edit.html", form, problem=problem, agent=agent)
+def _edit_page(visit: AtTenant, agent: Agent, form: AgentForm, *, problem: str = "") -> Response:
+    return visit.page("agent_edit.html", form=form, problem=problem, agent=agent, sets=SETS, longest=MAX_CHARS)
 
 
-def _new_page(request: Request, form: AgentForm, *, id: str = "", problem: str = "") -> Response:
-    return _form_page(request, "agent_new.html", form, problem=problem, agent=None, id=id)
+def _new_page(visit: AtTenant, form: AgentForm, *, id: str = "", problem: str = "") -> Response:
+    return visit.page("agent_new.html", form=form, problem=problem, agent=None, id=id, sets=SETS, longest=MAX_CHARS)
 
 
-def _form_page(request: Request, template: str, form: AgentForm, *, problem: str, **shown: object) -> Response:
-    status = 400 if problem else 200
-    return page(request, template, status=status, form=form, problem=problem, sets=SETS, longest=MAX_CHARS, **shown)
-
-
-def _delete_page(request: Request, tenant: CurrentTenant, id: str, *, problem: str = "") -> Response:
-    agent, count = tenant.agents.get(id), tenant.agents.count_memories(id)
-    status = 400 if problem else 200
-    return page(request, "agent_delete.html", status=status, agent=agent, count=sum(count.values()), problem=problem)
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(word for each in text.split(",") if (word := each.strip()))
+def _delete_page(visit: AtTenant, id: str, *, problem: str = "") -> Response:
+    agent, counts = visit.tenant.agents.get(id), visit.tenant.agents.count_memories(id)
+    return visit.page("agent_delete.html", agent=agent, count=sum(counts.values()), problem=problem)

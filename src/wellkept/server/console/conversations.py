@@ -5,24 +5,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import Form, Path, Query, Request
+from fastapi import Form, Path, Query
 from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from wellkept.access.rules_keys import is_allowed
+from wellkept.agent import AgentRunner
 from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
-from wellkept.language.names import is_session_id
 from wellkept.memory.rules_filters import EXISTS, Comparison, Not
 from wellkept.model import AgentQuestion, ContextCall, KeyScope, Memory, Message, Role, Session
 from wellkept.prompt.prompt_log import GONE
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
-from wellkept.server.console.pages import clip, fit_bytes, page, page_router, place
-from wellkept.server.http.auth import CurrentAgent, CurrentTenant
+from wellkept.server.console.pages import AtAgent, clip, fit_bytes, page_router, parse_place, place
+from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ, WRITE
-from wellkept.server.rest.agents import CurrentRunner
 
 SESSIONS = 50
 MESSAGES = 50
@@ -38,8 +37,6 @@ AFTERWARDS = timedelta(seconds=2)
 
 SHOWN_BEFORE = 20
 """Latest messages that the page shows after an answer."""
-
-NO_PAGE = "There is no such page; start with the first one."
 
 router = page_router("/agents/{agent}/sessions")
 
@@ -62,60 +59,33 @@ class Turn:
 
 
 @router.get("", scope=READ)
-def list_sessions(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    runner: CurrentRunner,
-    at: Annotated[str, Query()] = "",
-    id: Annotated[str, Query()] = "",
-) -> Response:
+def list_sessions(visit: AtAgent, at: Annotated[str, Query()] = "", id: Annotated[str, Query()] = "") -> Response:
     """Show the most recently used first; `at` and `id` are the end of the previous page."""
-    agent = tenant.agents.get(memory.owner.agent)
-    found = memory.sessions.list(before=_place(at, id) if at or id else None, limit=SESSIONS + 1)
+    found = visit.memory.sessions.list(before=parse_place(at, id), limit=SESSIONS + 1)
     listed = found[:SESSIONS]
     older = listed[-1] if len(found) > SESSIONS else None
-    chat = find_chat(request, runner, memory)
-    shown = [(each, find_first_words(memory, each)) for each in listed]
-    return page(request, "sessions.html", agent=agent, sessions=shown, older=older, chat=chat)
+    shown = [(each, find_first_words(visit.memory, each)) for each in listed]
+    return visit.page("sessions.html", sessions=shown, older=older, chat=find_chat(visit))
 
 
 @router.get("/{id}", scope=READ)
 def show_session(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    runner: CurrentRunner,
-    id: Annotated[str, Path()],
-    after: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    visit: AtAgent, id: Annotated[str, Path()], after: Annotated[int, Query(ge=0, le=10**9)] = 0
 ) -> Response:
     """Show the summary of a conversation and its messages, in order."""
-    return _session_page(request, tenant, memory, runner, memory.sessions.get(id), after=after)
+    return _session_page(visit, visit.memory.sessions.get(id), after=after)
 
 
 @router.post("", scope=WRITE)
-async def begin_chat(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    runner: CurrentRunner,
-    prompt: Annotated[str, Form()] = "",
-) -> Response:
+async def begin_chat(visit: AtAgent, prompt: Annotated[str, Form()] = "") -> Response:
     """Ask the agent something in a new conversation."""
-    return await _ask(request, tenant, memory, runner, f"s-{uuid.uuid4().hex}", prompt)
+    return await _ask(visit, f"s-{uuid.uuid4().hex}", prompt)
 
 
 @router.post("/{id}", scope=WRITE)
-async def continue_chat(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    runner: CurrentRunner,
-    id: Annotated[str, Path()],
-    prompt: Annotated[str, Form()] = "",
-) -> Response:
+async def continue_chat(visit: AtAgent, id: Annotated[str, Path()], prompt: Annotated[str, Form()] = "") -> Response:
     """Ask the agent something in this conversation; a failed answer keeps what was typed."""
-    return await _ask(request, tenant, memory, runner, id, prompt)
+    return await _ask(visit, id, prompt)
 
 
 def find_first_words(memory: CurrentAgent, session: Session) -> str:
@@ -124,65 +94,50 @@ def find_first_words(memory: CurrentAgent, session: Session) -> str:
     return clip(" ".join(first[0].content.split()), WORDS_BYTES) if first else ""
 
 
-def find_chat(request: Request, runner: CurrentRunner, memory: CurrentAgent) -> str:
+def find_chat(visit: AtAgent) -> str:
     """Return the model that answers in the console; empty if there is none, or the key may not write."""
-    if not is_allowed(request.state.access.scope, KeyScope.WRITE):
+    if not is_allowed(visit.access.scope, KeyScope.WRITE):
         return ""
     try:
-        return runner.model_for(memory.owner)
+        return _runner(visit).model_for(visit.memory.owner)
     except Invalid:
         return ""
 
 
-async def _ask(
-    request: Request, tenant: CurrentTenant, memory: CurrentAgent, runner: CurrentRunner, id: str, prompt: str
-) -> Response:
+def _runner(visit: AtAgent) -> AgentRunner:
+    runner: AgentRunner = visit.request.app.state.runner
+    return runner
+
+
+async def _ask(visit: AtAgent, id: str, prompt: str) -> Response:
     said = prompt.replace("\r\n", "\n")
     try:
-        answer = await runner.run(AgentQuestion(owner=memory.owner, prompt=said, session_id=id))
+        answer = await _runner(visit).run(AgentQuestion(owner=visit.memory.owner, prompt=said, session_id=id))
     except Forbidden:
         raise
     except WellkeptError as error:
         problem = str(error)
-        return await run_in_threadpool(_refused_page, request, tenant, memory, runner, id, said, problem)
-    session = await run_in_threadpool(memory.sessions.get, id)
+        return await run_in_threadpool(_refused_page, visit, id, said, problem)
+    session = await run_in_threadpool(visit.memory.sessions.get, id)
     # The page of a long conversation begins a few turns before the answer.
     begin = max(0, session.message_count - SHOWN_BEFORE)
-    address = place("agents", memory.owner.agent, "sessions", answer.session_id, after=begin or None)
+    address = place("agents", visit.id, "sessions", answer.session_id, after=begin or None)
     return RedirectResponse(f"{address}#turn-{session.message_count - 1}", status_code=303)
 
 
-def _refused_page(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    runner: CurrentRunner,
-    id: str,
-    prompt: str,
-    problem: str,
-) -> Response:
+def _refused_page(visit: AtAgent, id: str, prompt: str, problem: str) -> Response:
     try:
-        session = memory.sessions.get(id)
+        session = visit.memory.sessions.get(id)
     except NotFound:
-        now = request.app.state.wellkept.now()
-        session = Session(id=id, owner=memory.owner, created_at=now, updated_at=now)
-    return _session_page(request, tenant, memory, runner, session, problem=problem, prompt=prompt)
+        now = visit.wellkept.now()
+        session = Session(id=id, owner=visit.memory.owner, created_at=now, updated_at=now)
+    return _session_page(visit, session, problem=problem, prompt=prompt)
 
 
-def _session_page(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    runner: CurrentRunner,
-    session: Session,
-    *,
-    after: int = 0,
-    problem: str = "",
-    prompt: str = "",
-) -> Response:
+def _session_page(visit: AtAgent, session: Session, *, after: int = 0, problem: str = "", prompt: str = "") -> Response:
     # One more than shown, and the one before them, whose time separates earlier prompts.
     found = (
-        memory.sessions.messages(session.id, after=max(0, after - 1), limit=MESSAGES + 2)
+        visit.memory.sessions.messages(session.id, after=max(0, after - 1), limit=MESSAGES + 2)
         if session.message_count
         else ()
     )
@@ -191,17 +146,14 @@ def _session_page(
     behind = found[len(listed) + bool(after) :]
     until = behind[0].created_at if behind else None
     more = listed[-1].position if listed and listed[-1].position < session.message_count else 0
-    return page(
-        request,
+    return visit.page(
         "session.html",
-        status=400 if problem else 200,
-        agent=tenant.agents.get(memory.owner.agent),
         session=session,
-        first_words=find_first_words(memory, session),
-        turns=find_turns(memory, session.id, listed, since=since, until=until),
+        first_words=find_first_words(visit.memory, session),
+        turns=find_turns(visit.memory, session.id, listed, since=since, until=until),
         more=more,
         after=after,
-        chat=find_chat(request, runner, memory),
+        chat=find_chat(visit),
         longest=MAX_MESSAGE_CHARS,
         problem=problem,
         prompt=prompt,
@@ -251,14 +203,3 @@ def _add_unnamed(memory: CurrentAgent, answers: Sequence[Turn]) -> None:
             if turn.calls[0].at <= each.created_at <= turn.message.created_at:
                 turn.written.append(each)
                 break
-
-
-def _place(at: str, id: str) -> tuple[datetime, str]:
-    """Raises: Invalid."""
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        raise Invalid(NO_PAGE) from None
-    if moment.tzinfo is None or not is_session_id(id):
-        raise Invalid(NO_PAGE)
-    return moment.astimezone(UTC), id

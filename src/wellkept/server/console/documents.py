@@ -1,19 +1,24 @@
-"""Documents: upload, list by title and category, search, edit and delete."""
+"""Knowledge that the agents of a tenant share: documents, skills, and a whiteboard.
+
+Each area of the whiteboard is a document of the category `whiteboard`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Form, Path, Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 from starlette.datastructures import UploadFile
 
-from wellkept.errors import Conflict, Forbidden, Invalid, SecretRejected
-from wellkept.server.console.pages import clip, fit_bytes, page, page_router, place
-from wellkept.server.http.auth import CurrentTenant
+from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, SecretRejected
+from wellkept.knowledge.rules_chunking import WHITEBOARD
+from wellkept.model import Chunk, Document
+from wellkept.server.console.pages import AtTenant, clip, fit_bytes, go, page_router
 from wellkept.server.http.routing import READ, WRITE
+from wellkept.server.paging import read_page
 from wellkept.server.rest.shapes import NO_FILE
 
 DOCUMENTS = 50
@@ -22,6 +27,10 @@ HITS = 10
 PREVIEW_BYTES = 500
 """Bytes of the text shown before it is deleted."""
 
+AREAS = 50
+PREFIX = "Whiteboard: "
+"""Prefix of titles, so that an area of the whiteboard never replaces another document."""
+
 MAX_FILES = 20
 MAX_FIELDS = 4
 
@@ -29,12 +38,8 @@ router = page_router()
 DocumentId = Annotated[str, Path()]
 
 
-@dataclass(frozen=True, slots=True)
-class UploadForm:
-    """Files of the form, read into memory, and their category."""
-
-    files: Sequence[tuple[str, bytes]]
-    category: str
+Sent = tuple[Sequence[tuple[str, bytes]], str]
+"""Names and contents of uploaded files, and their category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +51,17 @@ class UploadResult:
     says: str = ""
 
 
-async def _receive_form(request: Request) -> UploadForm:
+async def _receive_form(request: Request) -> Sent:
     async with request.form(max_files=MAX_FILES, max_fields=MAX_FIELDS) as form:
         sent = [each for each in form.getlist("file") if isinstance(each, UploadFile) and each.filename]
         category = form.get("category", "")
         files = [(each.filename or "", await each.read()) for each in sent]
-    return UploadForm(files, category.strip() if isinstance(category, str) else "")
+    return files, category.strip() if isinstance(category, str) else ""
 
 
 @router.get("/documents", scope=READ)
 def list_documents(
-    request: Request,
-    tenant: CurrentTenant,
+    visit: AtTenant,
     category: Annotated[str, Query()] = "",
     q: Annotated[str, Query()] = "",
     title: Annotated[str, Query()] = "",
@@ -67,21 +71,22 @@ def list_documents(
 
     `title` and `after` are those of the last document of the previous page.
     """
-    return _list_page(request, tenant, category=category, q=q, after=(title, after))
+    return _list_page(visit, category=category, q=q, after=(title, after))
 
 
 @router.post("/documents", queue="documents", scope=WRITE)
-def upload(request: Request, tenant: CurrentTenant, sent: Annotated[UploadForm, Depends(_receive_form)]) -> Response:
+def upload(visit: AtTenant, sent: Annotated[Sent, Depends(_receive_form)]) -> Response:
     """Ingest uploaded files; each is reported by itself."""
-    if not sent.files:
-        return _list_page(request, tenant, category=sent.category, problem=NO_FILE)
-    results = [_ingest(tenant, name, content, sent.category) for name, content in sent.files]
-    return _list_page(request, tenant, category=sent.category, results=results)
+    files, category = sent
+    if not files:
+        return _list_page(visit, category=category, problem=NO_FILE)
+    results = [_ingest(visit, name, content, category) for name, content in files]
+    return _list_page(visit, category=category, results=results)
 
 
-def _ingest(tenant: CurrentTenant, name: str, content: bytes, category: str) -> UploadResult:
+def _ingest(visit: AtTenant, name: str, content: bytes, category: str) -> UploadResult:
     try:
-        (made,) = tenant.knowledge.ingest_bytes(content, name, category=category or None).documents
+        (made,) = visit.tenant.knowledge.ingest_bytes(content, name, category=category or None).documents
     except (Invalid, SecretRejected, Conflict, Forbidden) as error:
         return UploadResult(name, says=str(error))
     removed = len(made.removed_secrets)
@@ -91,8 +96,7 @@ def _ingest(tenant: CurrentTenant, name: str, content: bytes, category: str) -> 
 
 
 def _list_page(
-    request: Request,
-    tenant: CurrentTenant,
+    visit: AtTenant,
     *,
     category: str = "",
     q: str = "",
@@ -100,15 +104,13 @@ def _list_page(
     problem: str = "",
     results: Sequence[UploadResult] = (),
 ) -> Response:
-    found = tenant.knowledge.browse(category=category, after=after, limit=DOCUMENTS + 1)
+    found = visit.tenant.knowledge.browse(category=category, after=after, limit=DOCUMENTS + 1)
     listed = found[:DOCUMENTS]
-    hits = tenant.knowledge.search(q, limit=HITS, categories=(category,) if category else ()) if q.strip() else ()
-    return page(
-        request,
+    hits = visit.tenant.knowledge.search(q, limit=HITS, categories=(category,) if category else ()) if q.strip() else ()
+    return visit.page(
         "documents.html",
-        status=400 if problem else 200,
         documents=listed,
-        categories=tenant.knowledge.count_categories(),
+        categories=visit.tenant.knowledge.count_categories(),
         category=category,
         q=q,
         hits=hits,
@@ -120,17 +122,14 @@ def _list_page(
 
 
 @router.get("/documents/{id}", scope=READ)
-def show_document(
-    request: Request, tenant: CurrentTenant, id: DocumentId, begin: Annotated[int, Query(ge=0, lt=10**9)] = 0
-) -> Response:
+def show_document(visit: AtTenant, id: DocumentId, begin: Annotated[int, Query(ge=0, lt=10**9)] = 0) -> Response:
     """Show the passages of a document, in order, a page at a time."""
-    return _document_page(request, tenant, id, begin=begin)
+    return _document_page(visit, id, begin=begin)
 
 
 @router.post("/documents/{id}", scope=WRITE)
 def edit_document(
-    request: Request,
-    tenant: CurrentTenant,
+    visit: AtTenant,
     id: DocumentId,
     title: Annotated[str, Form()] = "",
     category: Annotated[str, Form()] = "",
@@ -138,18 +137,17 @@ def edit_document(
 ) -> Response:
     """Change the title, the category and the publication of a document."""
     try:
-        tenant.knowledge.update(id, title=title, category=category.strip(), is_published=bool(is_published))
+        visit.tenant.knowledge.update(id, title=title, category=category.strip(), is_published=bool(is_published))
     except (Invalid, SecretRejected, Conflict, Forbidden) as error:
-        return _document_page(request, tenant, id, problem=str(error))
-    return RedirectResponse(place("documents", id), status_code=303)
+        return _document_page(visit, id, problem=str(error))
+    return go("documents", id)
 
 
 @router.get("/documents/{id}/delete", scope=WRITE)
-def ask_to_delete_document(request: Request, tenant: CurrentTenant, id: DocumentId) -> Response:
+def ask_to_delete_document(visit: AtTenant, id: DocumentId) -> Response:
     """Show what would be deleted, and ask for confirmation."""
-    document, passages = tenant.knowledge.get(id), tenant.knowledge.passages(id)
-    return page(
-        request,
+    document, passages = visit.tenant.knowledge.get(id), visit.tenant.knowledge.passages(id)
+    return visit.page(
         "document_delete.html",
         document=document,
         count=len(passages),
@@ -159,20 +157,18 @@ def ask_to_delete_document(request: Request, tenant: CurrentTenant, id: Document
 
 
 @router.post("/documents/{id}/delete", scope=WRITE)
-def delete_document(tenant: CurrentTenant, id: DocumentId) -> Response:
+def delete_document(visit: AtTenant, id: DocumentId) -> Response:
     """Delete a document and its passages permanently."""
-    category = tenant.knowledge.get(id).category
-    tenant.knowledge.delete(id)
-    return RedirectResponse(place("documents", category=category), status_code=303)
+    category = visit.tenant.knowledge.get(id).category
+    visit.tenant.knowledge.delete(id)
+    return go("documents", category=category)
 
 
-def _document_page(request: Request, tenant: CurrentTenant, id: str, *, begin: int = 0, problem: str = "") -> Response:
-    document, passages = tenant.knowledge.get(id), tenant.knowledge.passages(id)
+def _document_page(visit: AtTenant, id: str, *, begin: int = 0, problem: str = "") -> Response:
+    document, passages = visit.tenant.knowledge.get(id), visit.tenant.knowledge.passages(id)
     listed = fit_bytes(passages[begin : begin + PASSAGES], lambda each: each.text)
-    return page(
-        request,
+    return visit.page(
         "document.html",
-        status=400 if problem else 200,
         document=document,
         passages=listed,
         count=len(passages),
@@ -180,4 +176,55 @@ def _document_page(request: Request, tenant: CurrentTenant, id: str, *, begin: i
         more=begin + len(listed) if len(passages) > begin + len(listed) else 0,
         begin=begin,
         problem=problem,
+    )
+
+
+@router.get("/skills", scope=READ)
+def list_skills(visit: AtTenant) -> Response:
+    """Show all skills by name, and problems of their files."""
+    return visit.page("skills.html", skills=visit.wellkept.skills(), problems=visit.wellkept.skill_problems())
+
+
+@router.get("/whiteboard", scope=READ)
+def show_whiteboard(visit: AtTenant, after: Annotated[str, Query()] = "") -> Response:
+    """Show all areas with their text."""
+    return _board(visit, after=after)
+
+
+@router.post("/whiteboard", scope=WRITE)
+def write(visit: AtTenant, title: Annotated[str, Form()] = "", text: Annotated[str, Form()] = "") -> Response:
+    """Write an area; it replaces the area of the same title."""
+    try:
+        if not title.strip():
+            raise Invalid("A title is required for an area of the whiteboard.")
+        named = f"{PREFIX}{title.strip().removeprefix(PREFIX)}"
+        visit.tenant.knowledge.ingest_text(text, title=named, category=WHITEBOARD, secrets="reject")
+    except Invalid as error:
+        return _board(visit, problem=str(error), title=title, text=text)
+    return go("whiteboard")
+
+
+@router.post("/whiteboard/{id}/wipe", scope=WRITE)
+def wipe(visit: AtTenant, id: Annotated[str, Path()]) -> Response:
+    """Delete an area; other documents are refused. Raises: NotFound."""
+    if visit.tenant.knowledge.get(id).category != WHITEBOARD:
+        raise NotFound("There is no such area on the whiteboard.")
+    visit.tenant.knowledge.delete(id)
+    return go("whiteboard")
+
+
+def _board(visit: AtTenant, *, after: str = "", problem: str = "", title: str = "", text: str = "") -> Response:
+    def areas(after: str, limit: int) -> Iterator[tuple[Document, Sequence[Chunk]]]:
+        for each in visit.tenant.knowledge.list(category=WHITEBOARD, after=after, limit=limit):
+            yield each, visit.tenant.knowledge.passages(each.id)
+
+    listed = read_page(areas, lambda area: area[0].id, after, limit=AREAS)
+    return visit.page(
+        "whiteboard.html",
+        areas=listed.items,
+        more=listed.end or "",
+        prefix=PREFIX,
+        problem=problem,
+        title=title,
+        text=text,
     )

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Path, Query
 from fastapi.responses import Response
 
 from wellkept.errors import Invalid
 from wellkept.language.values import MAX_PLACE
 from wellkept.memory.rules_filters import EQUAL, Comparison, Condition, join_conditions
 from wellkept.model import AuditEvent
-from wellkept.server.console.pages import fit_bytes, page, page_router, place
-from wellkept.server.http.auth import CurrentTenant
+from wellkept.server.console.pages import AtTenant, fit_bytes, page_router, place
 from wellkept.server.http.routing import READ
 
 EVENTS = 50
@@ -63,32 +62,29 @@ class EventQuery:
 
 @router.get("/audit", scope=READ)
 def list_events(
-    request: Request,
-    tenant: CurrentTenant,
+    visit: AtTenant,
     query: Annotated[EventQuery, Depends()],
     before: Annotated[int | None, Query(ge=1, le=MAX_PLACE)] = None,
 ) -> Response:
     """Show audit events, newest first."""
     try:
-        found = tenant.audit.search(query.q, where=query.parse(), before=before, limit=EVENTS + 1)
+        found = visit.tenant.audit.search(query.q, where=query.parse(), before=before, limit=EVENTS + 1)
     except Invalid as error:
-        return _audit_page(request, tenant, query, problem=str(error))
+        return _audit_page(visit, query, problem=str(error))
     listed = found[:EVENTS]
     older = listed[-1].id if len(found) > EVENTS else None
-    return _audit_page(request, tenant, query, events=[(each, link_ids(each)) for each in listed], older=older)
+    return _audit_page(visit, query, events=[(each, link_ids(each)) for each in listed], older=older)
 
 
 @router.get("/audit/verify", queue="upkeep", scope=READ)
-def verify_audit(request: Request, tenant: CurrentTenant) -> Response:
+def verify_audit(visit: AtTenant) -> Response:
     """Verify the whole log."""
-    return _audit_page(request, tenant, EventQuery(), report=tenant.audit.verify())
+    return _audit_page(visit, EventQuery(), report=visit.tenant.audit.verify())
 
 
-def _audit_page(request: Request, tenant: CurrentTenant, query: EventQuery, **values: object) -> Response:
-    defaults: dict[str, object] = {"events": [], "older": None, "report": None, "problem": ""}
-    status = 400 if values.get("problem") else 200
-    shown = defaults | values
-    return page(request, "audit.html", status=status, query=query, head=tenant.audit.head(), **shown)
+def _audit_page(visit: AtTenant, query: EventQuery, **values: Any) -> Response:
+    shown = {"events": [], "older": None, "report": None} | values
+    return visit.page("audit.html", query=query, head=visit.tenant.audit.head(), **shown)
 
 
 def link_ids(event: AuditEvent) -> list[tuple[str, str]]:
@@ -122,23 +118,20 @@ def _parse_day(text: str) -> datetime:
 
 
 @router.get("/workflows", scope=READ)
-def list_workflows(request: Request, tenant: CurrentTenant, after: Annotated[str, Query()] = "") -> Response:
+def list_workflows(visit: AtTenant, after: Annotated[str, Query()] = "") -> Response:
     """Show workflows by id."""
-    found = tenant.workflows.list(after=after, limit=WORKFLOWS + 1)
+    found = visit.tenant.workflows.list(after=after, limit=WORKFLOWS + 1)
     more = found[WORKFLOWS - 1].id if len(found) > WORKFLOWS else ""
-    return page(request, "workflows.html", workflows=found[:WORKFLOWS], more=more, is_first=not after)
+    return visit.page("workflows.html", workflows=found[:WORKFLOWS], more=more, is_first=not after)
 
 
 @router.get("/workflows/{id}", scope=READ)
 def show_workflow(
-    request: Request,
-    tenant: CurrentTenant,
-    id: Annotated[str, Path()],
-    after: Annotated[int, Query(ge=0, le=MAX_PLACE)] = 0,
+    visit: AtTenant, id: Annotated[str, Path()], after: Annotated[int, Query(ge=0, le=MAX_PLACE)] = 0
 ) -> Response:
     """Show the steps of a workflow and their output, in order."""
-    workflow = tenant.workflows.get(id)
-    found = tenant.workflows.steps(id, after=after, limit=STEPS + 1)
+    workflow = visit.tenant.workflows.get(id)
+    found = visit.tenant.workflows.steps(id, after=after, limit=STEPS + 1)
     listed = fit_bytes(found[:STEPS], lambda step: step.output)
     more = listed[-1].position if len(listed) < len(found) else 0
-    return page(request, "workflow.html", workflow=workflow, steps=listed, more=more, after=after)
+    return visit.page("workflow.html", workflow=workflow, steps=listed, more=more, after=after)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from typing import Annotated, Any
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Query
 from fastapi.responses import Response
 from pydantic_core import to_json
 
@@ -18,8 +18,8 @@ from wellkept.errors import Invalid
 from wellkept.memory.rules_filters import Condition, join_conditions, parse_filter
 from wellkept.model import Memory, Origin
 from wellkept.server.console.home import count_agents
-from wellkept.server.console.pages import page, page_router, place
-from wellkept.server.http.auth import CurrentAgent, CurrentTenant
+from wellkept.server.console.pages import AtAgent, page_router, place
+from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ
 from wellkept.server.paging import read_page
 
@@ -46,18 +46,19 @@ router = page_router("/agents/{agent}")
 class ListQuery:
     """Parameters of a listing. The address of a page holds all of them, so that it can be shared."""
 
-    q: str = ""
-    kind: str = ""
-    tag: str = ""
-    where: list[str] = field(default_factory=list)  # filters; each is a chip, and all have to hold
-    state: str = ANY_STATE
-    review: str = ""
-    sort: str = NEWEST
-    before: str = ""
+    q: Annotated[str, Query()] = ""
+    kind: Annotated[str, Query()] = ""
+    tag: Annotated[str, Query()] = ""
+    # Filters: each is a chip, and all have to hold.
+    where: Annotated[list[str] | None, Query()] = None
+    state: Annotated[str, Query()] = ANY_STATE
+    review: Annotated[str, Query()] = ""
+    sort: Annotated[str, Query()] = NEWEST
+    before: Annotated[str, Query()] = ""
 
     @property
     def filters(self) -> list[str]:
-        return [each for each in self.where if each.strip()]
+        return [each for each in self.where or () if each.strip()]
 
     @property
     def is_narrowed(self) -> bool:
@@ -66,16 +67,9 @@ class ListQuery:
     def address(self, agent: str, *parts: str, **changes: Any) -> str:
         """Return the address of the same listing with some parameters changed; a change starts at the first page."""
         changed = replace(self, **{"before": "", **changes})
-        values = {
-            "q": changed.q,
-            "kind": changed.kind,
-            "tag": changed.tag,
-            "where": changed.filters,
-            "state": "" if changed.state == ANY_STATE else changed.state,
-            "review": changed.review,
-            "sort": "" if changed.sort == NEWEST else changed.sort,
-            "before": changed.before,
-        }
+        values = {each.name: getattr(changed, each.name) for each in fields(changed)} | {"where": changed.filters}
+        usual = {"state": ANY_STATE, "sort": NEWEST}
+        values |= {name: "" for name, value in usual.items() if values[name] == value}
         return place("agents", agent, *parts, **values)
 
     def parse(self) -> Condition | None:
@@ -83,29 +77,7 @@ class ListQuery:
         return join_conditions(*(parse_filter(each) for each in self.filters))
 
 
-def _read_query(
-    q: Annotated[str, Query()] = "",
-    kind: Annotated[str, Query()] = "",
-    tag: Annotated[str, Query()] = "",
-    where: Annotated[list[str] | None, Query()] = None,
-    state: Annotated[str, Query()] = ANY_STATE,
-    review: Annotated[str, Query()] = "",
-    sort: Annotated[str, Query()] = NEWEST,
-    before: Annotated[str, Query()] = "",
-) -> ListQuery:
-    """Raises: Invalid."""
-    if sort not in (NEWEST, *SORTS):
-        raise Invalid(f"There is no such order; choose {', '.join((NEWEST, *SORTS))}.")
-    return ListQuery(
-        q=q,
-        kind=kind,
-        tag=tag,
-        where=where or [],
-        state=state or ANY_STATE,
-        review=review,
-        sort=sort,
-        before=before,
-    )
+Asked = Annotated[ListQuery, Depends()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,40 +91,37 @@ class Listing:
 
 
 @router.get("", scope=READ)
-def list_memories(
-    request: Request, tenant: CurrentTenant, memory: CurrentAgent, asked: Annotated[ListQuery, Depends(_read_query)]
-) -> Response:
+def list_memories(visit: AtAgent, asked: Asked) -> Response:
     """Show memories in any state, newest first unless asked otherwise."""
-    agent, problem = tenant.agents.get(memory.owner.agent), ""
+    problem = ""
     try:
-        listing = find_memories(memory, asked, asked.parse())
+        listing = find_memories(visit.memory, asked, asked.parse())
     except Invalid as error:
         if not asked.filters:
             raise
         # A filter that is being typed: show what the others find.
-        listing, problem = find_memories(memory, replace(asked, where=[]), None), str(error)
+        listing, problem = find_memories(visit.memory, replace(asked, where=[]), None), str(error)
     shown = [*listing.memories, *(each for each, _ in listing.near)]
-    return page(
-        request,
+    return visit.page(
         "memories.html",
-        agent=agent,
+        status=200,
         asked=asked,
         listing=listing,
         problem=problem,
-        counts=count_kinds(request, tenant, agent.id),
+        counts=count_kinds(visit),
         suggestions=suggest_filters(shown, asked),
-        times=suggest_times(asked, request.app.state.wellkept.now()) if shown else [],
+        times=suggest_times(asked, visit.wellkept.now()) if shown else [],
         sorts=[NEWEST, *SORTS],
         all_memories=ANY_STATE,
     )
 
 
 @router.get("/shown", scope=READ)
-def export_shown(memory: CurrentAgent, asked: Annotated[ListQuery, Depends(_read_query)]) -> Response:
+def export_shown(visit: AtAgent, asked: Asked) -> Response:
     """Return the memories that a listing shows, and up to 500 that follow, as JSON. Raises: Invalid."""
-    listing = find_memories(memory, asked, asked.parse(), limit=MAX_PAGE)
+    listing = find_memories(visit.memory, asked, asked.parse(), limit=MAX_PAGE)
     found = [*listing.memories, *(each for each, _ in listing.near)]
-    name = f"{memory.owner.agent}-memories.json"
+    name = f"{visit.id}-memories.json"
     return Response(
         to_json(found, indent=2),
         media_type="application/json",
@@ -162,6 +131,8 @@ def export_shown(memory: CurrentAgent, asked: Annotated[ListQuery, Depends(_read
 
 def find_memories(memory: CurrentAgent, asked: ListQuery, where: Condition | None, limit: int = PAGE) -> Listing:
     """Return the memories that contain the words, then those near in meaning. Raises: Invalid."""
+    if asked.sort not in (NEWEST, *SORTS):
+        raise Invalid(f"There is no such order; choose {', '.join((NEWEST, *SORTS))}.")
     if asked.review:
         flagged = [each for each in memory.review.list() if asked.q.casefold() in each.text.casefold()]
         return Listing(memories=flagged[:limit])
@@ -172,7 +143,7 @@ def find_memories(memory: CurrentAgent, asked: ListQuery, where: Condition | Non
     found = read_page(
         lambda before, count: memory.list(
             kind=asked.kind or None,  # type: ignore[arg-type]
-            state=asked.state,  # type: ignore[arg-type]
+            state=asked.state or ANY_STATE,  # type: ignore[arg-type]
             tag=asked.tag,
             query=asked.q,
             where=where,
@@ -241,9 +212,9 @@ def quote_value(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def count_kinds(request: Request, tenant: CurrentTenant, agent: str) -> Mapping[str, int] | None:
+def count_kinds(visit: AtAgent) -> Mapping[str, int] | None:
     """Count an agent's memories of each kind; None while a large store is counted."""
-    if request.state.access.user is not None:
-        return {kind.value: count for kind, count in tenant.agents.count_memories(agent).items()}
-    stats = tenant.upkeep.peek_stats()
-    return None if stats is None else count_agents(stats).get(agent, Counter())
+    if visit.access.user is not None:
+        return {kind.value: count for kind, count in visit.tenant.agents.count_memories(visit.id).items()}
+    stats = visit.tenant.upkeep.peek_stats()
+    return None if stats is None else count_agents(stats).get(visit.id, Counter())

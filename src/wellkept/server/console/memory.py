@@ -8,15 +8,15 @@ from datetime import timedelta
 from difflib import SequenceMatcher
 from typing import Annotated, Literal
 
-from fastapi import Form, Path, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi import Form, Path
+from fastapi.responses import Response
 
 from wellkept.api.agent import PAGE
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import BlockItem, ContextCall, Memory, MemoryVersion
-from wellkept.server.console.pages import page, page_router, place, render_value
+from wellkept.server.console.pages import AtAgent, page_router, render_value, split_words
 from wellkept.server.console.prompts import MESSAGE, find_questions
-from wellkept.server.http.auth import CurrentAgent, CurrentTenant
+from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import ADMIN, READ, WRITE
 from wellkept.server.paging import fit_page
 
@@ -31,23 +31,19 @@ MAX_WORDS = 2_000
 Piece = tuple[Literal["same", "added", "removed"], str]
 """Part of a text that both versions have, or only the newer or the older one."""
 
-router = page_router()
-
-
+router = page_router("/agents/{agent}/memories")
 MemoryId = Annotated[str, Path()]
 
 
-@router.get("/agents/{agent}/memories/{id}", scope=READ)
-def show_memory(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+@router.get("/{id}", scope=READ)
+def show_memory(visit: AtAgent, id: MemoryId) -> Response:
     """Show a memory with all of its fields, its previous versions and similar memories."""
-    return _memory_page(request, tenant, memory, id)
+    return _memory_page(visit, id)
 
 
-@router.post("/agents/{agent}/memories/{id}", scope=WRITE)
+@router.post("/{id}", scope=WRITE)
 def edit_memory(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
+    visit: AtAgent,
     id: MemoryId,
     text: Annotated[str, Form()] = "",
     tags: Annotated[str, Form()] = "",
@@ -55,69 +51,58 @@ def edit_memory(
     version: Annotated[int | None, Form()] = None,
 ) -> Response:
     """Edit a memory; the form shows a refusal and keeps the text."""
-    words = [word for each in tags.split(",") if (word := each.strip())]
     try:
-        memory.update(id, text=_lines(text), tags=words, importance=importance, version=version)
+        visit.memory.update(id, text=_lines(text), tags=split_words(tags), importance=importance, version=version)
     except (Invalid, Conflict) as error:
-        return _memory_page(request, tenant, memory, id, problem=str(error), text=text, tags=tags)
-    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+        return _memory_page(visit, id, problem=str(error), text=text, tags=tags)
+    return visit.go("memories", id)
 
 
-@router.get("/agents/{agent}/memories/{id}/delete", scope=WRITE)
-def ask_to_delete(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+@router.get("/{id}/delete", scope=WRITE)
+def ask_to_delete(visit: AtAgent, id: MemoryId) -> Response:
     """Ask for confirmation."""
-    return page(request, "delete.html", agent=tenant.agents.get(memory.owner.agent), memory=memory.get(id))
+    return visit.page("delete.html", memory=visit.memory.get(id))
 
 
-@router.post("/agents/{agent}/memories/{id}/delete", scope=WRITE)
-def delete_memory(memory: CurrentAgent, id: MemoryId) -> Response:
+@router.post("/{id}/delete", scope=WRITE)
+def delete_memory(visit: AtAgent, id: MemoryId) -> Response:
     """Delete a memory and its history permanently."""
-    memory.forget(id)
-    return RedirectResponse(place("agents", memory.owner.agent), status_code=303)
+    visit.memory.forget(id)
+    return visit.go()
 
 
-@router.post("/agents/{agent}/memories/{id}/approve", scope=ADMIN)
-def approve_memory(memory: CurrentAgent, id: MemoryId) -> Response:
+@router.post("/{id}/approve", scope=ADMIN)
+def approve_memory(visit: AtAgent, id: MemoryId) -> Response:
     """Approve a memory that is held or flagged."""
-    memory.review.approve(id)
-    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+    visit.memory.review.approve(id)
+    return visit.go("memories", id)
 
 
-@router.post("/agents/{agent}/memories/{id}/restore", scope=WRITE)
-def restore_memory(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: MemoryId) -> Response:
+@router.post("/{id}/restore", scope=WRITE)
+def restore_memory(visit: AtAgent, id: MemoryId) -> Response:
     """Make an archived or expired memory live again."""
     try:
-        memory.restore(id)
+        visit.memory.restore(id)
     except Conflict as error:
-        return _memory_page(request, tenant, memory, id, problem=str(error))
-    return RedirectResponse(place("agents", memory.owner.agent, "memories", id), status_code=303)
+        return _memory_page(visit, id, problem=str(error))
+    return visit.go("memories", id)
 
 
 def _memory_page(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    id: str,
-    *,
-    problem: str = "",
-    text: str | None = None,
-    tags: str | None = None,
+    visit: AtAgent, id: str, *, problem: str = "", text: str | None = None, tags: str | None = None
 ) -> Response:
-    record, prompts = memory.get(id), _find_prompts(memory, id)
-    versions = fit_page(memory.history(id, limit=PAGE))
-    return page(
-        request,
+    record, prompts = visit.memory.get(id), _find_prompts(visit.memory, id)
+    versions = fit_page(visit.memory.history(id, limit=PAGE))
+    return visit.page(
         "memory.html",
-        status=400 if problem else 200,
-        agent=tenant.agents.get(memory.owner.agent),
         memory=record,
         changes=_compare_versions(record, versions),
         versions=versions,
-        chain=_find_chain(memory, record),
-        similar=memory.review.similar(id),
+        chain=_find_chain(visit.memory, record),
+        similar=visit.memory.review.similar(id),
         prompts=prompts,
-        questions=find_questions(memory, memory.prompts.list(limit=CALLS, item=MESSAGE)) if prompts else {},
-        is_conversation=_is_conversation(memory, record.session_id),
+        questions=find_questions(visit.memory, visit.memory.prompts.list(limit=CALLS, item=MESSAGE)) if prompts else {},
+        is_conversation=_is_conversation(visit.memory, record.session_id),
         problem=problem,
         text=record.text if text is None else text,
         tags=", ".join(record.tags) if tags is None else tags,

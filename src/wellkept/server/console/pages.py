@@ -1,4 +1,4 @@
-"""Templates and their helpers. Stored text is always escaped."""
+"""Pages of the console: a visit that answers them, templates and their helpers. Stored text is always escaped."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from html import escape
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.background import BackgroundTask
 
 from wellkept import __version__
 from wellkept.access.rules_keys import is_allowed
+from wellkept.errors import Invalid
+from wellkept.language.names import is_session_id
 from wellkept.memory.rules_items import unwrap_value
 from wellkept.memory.rules_trust import is_within
 from wellkept.model import KeyScope, Kind, Memory, MemoryVersion, Origin, Outcome, State
-from wellkept.server.console.charts import describe_bytes
-from wellkept.server.console.logins import PATH
-from wellkept.server.http.auth import Access
+from wellkept.server.http.auth import Access, CurrentAgent, CurrentTenant, CurrentWellkept
+from wellkept.server.http.routing import CONSOLE_PATH as PATH
 from wellkept.server.http.routing import Router
 
 T = TypeVar("T")
+BOX_WIDTH, BOX_HEIGHT = 1000, 200
+"""Box in which charts are drawn as SVG; the page stretches it."""
+
 PAGE_BYTES = 60_000
 """Bytes of stored texts on a page, so that with their markup it stays below 100 KB."""
 
@@ -72,6 +77,59 @@ def page_router(path: str = "") -> Router:
     return Router(prefix=f"{PATH}{path}", include_in_schema=False, route_class=APIRoute)
 
 
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request to a page, with what the login may see."""
+
+    request: Request
+    wellkept: CurrentWellkept
+    tenant: CurrentTenant
+
+    @property
+    def access(self) -> Access:
+        access: Access = self.request.state.access
+        return access
+
+    def page(self, template: str, *, problem: str = "", status: int = 0, **values: Any) -> HTMLResponse:
+        """Render a page; one with a `problem`, a refusal of what was sent, has the status 400."""
+        return page(self.request, template, status=status or (400 if problem else 200), problem=problem, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentVisit(Visit):
+    """A request to a page of an agent."""
+
+    memory: CurrentAgent
+
+    @property
+    def id(self) -> str:
+        """The agent's id; there may be no such agent."""
+        return self.memory.owner.agent
+
+    def page(self, template: str, *, problem: str = "", status: int = 0, **values: Any) -> HTMLResponse:
+        """Render a page below the head of the agent. Raises: NotFound."""
+        agent = self.tenant.agents.get(self.id)
+        return Visit.page(self, template, problem=problem, status=status, agent=agent, **values)
+
+    def go(self, *parts: object, **query: object) -> Response:
+        """Redirect to a page of the agent."""
+        return go("agents", self.id, *parts, **query)
+
+
+async def _visit(request: Request, wellkept: CurrentWellkept, tenant: CurrentTenant) -> Visit:
+    return Visit(request, wellkept, tenant)
+
+
+async def _visit_agent(
+    request: Request, wellkept: CurrentWellkept, tenant: CurrentTenant, memory: CurrentAgent
+) -> AgentVisit:
+    return AgentVisit(request, wellkept, tenant, memory)
+
+
+AtTenant = Annotated[Visit, Depends(_visit)]
+AtAgent = Annotated[AgentVisit, Depends(_visit_agent)]
+
+
 def page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Render a page for the client of a request."""
     now = request.app.state.wellkept.now()
@@ -81,17 +139,16 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     return HTMLResponse(shown, status, background=BackgroundTask(_compile_all) if next(_STARTED, False) else None)
 
 
+def go(*parts: object, **query: object) -> Response:
+    """Redirect to a page."""
+    return RedirectResponse(place(*parts, **query), status_code=303)
+
+
 _STARTED = iter([True])
 
 
 def _compile_all() -> None:
     for name in _PAGES.list_templates():
-        _PAGES.get_template(name)
-
-
-def compile_frame() -> None:
-    """Compile what every page needs, ahead of the first visitor."""
-    for name in ("frame.html", "agent_frame.html", "parts.html", "charts.html"):
         _PAGES.get_template(name)
 
 
@@ -167,6 +224,39 @@ def clip_long(text: str) -> str:
 
 def _count_html(text: str) -> int:
     return len(escape(text).encode(errors="replace"))
+
+
+def describe_bytes(count: int) -> str:
+    """
+    >>> describe_bytes(999), describe_bytes(52_400_000)
+    ('999 bytes', '52 MB')
+    """
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}" if count < 10 * size else f"{count / size:.0f} {unit}"
+    return f"{count} bytes"
+
+
+def parse_place(at: str, id: str) -> tuple[datetime, str] | None:
+    """Return the end of the previous page, as its link names it; None for the first page. Raises: Invalid."""
+    if not at and not id:
+        return None
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or not is_session_id(id):
+        raise Invalid("There is no such page; start with the first one.")
+    return moment.astimezone(UTC), id
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Return words that are separated by commas.
+
+    >>> split_words("tea, , four")
+    ('tea', 'four')
+    """
+    return tuple(word for each in text.split(",") if (word := each.strip()))
 
 
 def _is_colour(text: str) -> bool:

@@ -1,23 +1,29 @@
-"""Prompts of an agent by the question they were for: bars of tokens, block by block, with changes between them."""
+"""Prompts of an agent by the question they were for, block by block, and a playground that asks without a model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from fastapi import Path, Query, Request
+from fastapi import Depends, Path, Query
 from fastapi.responses import Response
 
 from wellkept.api.agent import CALLS_PAGE
-from wellkept.errors import NotFound
+from wellkept.errors import Invalid, NotFound, OverBudget
+from wellkept.language.values import parse_min_relevance
 from wellkept.model import Block, BlockItem, ContextCall, WorkingMemory
 from wellkept.prompt.rules_prompt_log import digest
 from wellkept.prompt.rules_window import STABLE_BLOCKS
-from wellkept.server.console.charts import HEIGHT, WIDTH, shorten
-from wellkept.server.console.pages import clip, page, page_router
-from wellkept.server.http.auth import CurrentAgent, CurrentTenant
+from wellkept.recall.rules_ranking import PURPOSES
+from wellkept.server.console.pages import BOX_WIDTH as WIDTH
+from wellkept.server.console.pages import AtAgent, clip, page_router, place
+from wellkept.server.http.auth import CurrentAgent
 from wellkept.server.http.routing import READ
+
+LIMIT = 5
+"""Results of a question to the playground."""
 
 MESSAGE = "message"
 """Id of the item that is the question, and name of its block."""
@@ -26,7 +32,7 @@ MESSAGES = 200
 """Latest messages of a conversation among which the questions of its prompts are found."""
 
 SESSION_CALLS = 40
-"""Prompts of a conversation in its plot."""
+"""Latest prompts of a conversation among which the one before and the one after are found."""
 
 MAX_SHOWN, MAX_LEFT_OUT = 30, 10
 """Items of a block that the page lists. A block may consider thousands."""
@@ -51,7 +57,7 @@ COLOURS: Mapping[str, int] = {
 }
 """Number in the palette of each block; others are grey."""
 
-router = page_router("/agents/{agent}/prompts")
+router = page_router("/agents/{agent}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,62 +84,39 @@ class TokenBar:
     stable_width: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockChange:
-    """Differences of one block to the prompt before."""
-
-    name: str
-    tokens: int  # more, or fewer if negative
-    added: tuple[BlockItem, ...]
-    gone: tuple[BlockItem, ...]
-    changed: tuple[BlockItem, ...]
-
-
-@router.get("", scope=READ)
+@router.get("/prompts", scope=READ)
 def list_prompts(
-    request: Request,
-    tenant: CurrentTenant,
-    memory: CurrentAgent,
-    session: Annotated[str, Query()] = "",
-    before: Annotated[str, Query()] = "",
+    visit: AtAgent, session: Annotated[str, Query()] = "", before: Annotated[str, Query()] = ""
 ) -> Response:
     """Show the latest prompts of an agent with the questions they were for."""
-    agent = tenant.agents.get(memory.owner.agent)
-    calls = memory.prompts.list(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item=MESSAGE)
+    calls = visit.memory.prompts.list(session_id=session.strip(), before=before, limit=CALLS_PAGE + 1, item=MESSAGE)
     listed = calls[:CALLS_PAGE]
     widest = max((_count_whole(call) for call in listed), default=1)
-    return page(
-        request,
+    return visit.page(
         "prompts.html",
-        agent=agent,
         calls=[(call, draw_bar(call, widest)) for call in listed],
-        questions=find_questions(memory, listed),
-        plot=plot_session(calls, "") if session and len(calls) > 1 else None,
+        questions=find_questions(visit.memory, listed),
         session=session,
         older=listed[-1].id if len(calls) > CALLS_PAGE else "",
     )
 
 
-@router.get("/{id}", scope=READ)
-def show_prompt(request: Request, tenant: CurrentTenant, memory: CurrentAgent, id: Annotated[str, Path()]) -> Response:
-    """Show a prompt as a bar and block by block, with its changes to the prompt before it in the conversation."""
-    agent, call = tenant.agents.get(memory.owner.agent), memory.prompts.get(id)
-    calls = memory.prompts.list(session_id=call.session_id, limit=SESSION_CALLS) if call.session_id else [call]
+@router.get("/prompts/{id}", scope=READ)
+def show_prompt(visit: AtAgent, id: Annotated[str, Path()]) -> Response:
+    """Show a prompt as a bar and block by block."""
+    call = visit.memory.prompts.get(id)
+    calls = visit.memory.prompts.list(session_id=call.session_id, limit=SESSION_CALLS) if call.session_id else [call]
     earlier = next((each for each in calls if each.id < call.id), None)
     later = next((each for each in reversed(calls) if each.id > call.id), None)
-    return page(
-        request,
+    return visit.page(
         "prompt.html",
-        agent=agent,
         call=call,
-        question=find_questions(memory, [call]).get(call.id, ""),
+        question=find_questions(visit.memory, [call]).get(call.id, ""),
         bar=draw_bar(call, _count_whole(call)),
         blocks=list_blocks(call),
         colours=COLOURS,
         earlier=earlier,
         later=later,
-        changes=[] if earlier is None else compare_calls(earlier, call),
-        plot=plot_session(calls, call.id) if len(calls) > 1 else None,
         stable_blocks=STABLE_BLOCKS if call.layout == STABLE_LAYOUT else (),
     )
 
@@ -222,64 +205,83 @@ def _count_whole(call: ContextCall) -> int:
     return max(call.budget, call.tokens + removed)
 
 
-def compare_calls(earlier: ContextCall, call: ContextCall) -> list[BlockChange]:
-    """Return the blocks that differ from the prompt before, by the ids and digests of what they showed."""
-    old = {block.name: block for block in earlier.blocks}
-    new = {block.name: block for block in call.blocks}
-    changes = []
-    for name in dict.fromkeys([*new, *old]):
-        before, after = _list_shown(old.get(name)), _list_shown(new.get(name))
-        change = BlockChange(
-            name=name,
-            tokens=(new[name].tokens if name in new else 0) - (old[name].tokens if name in old else 0),
-            added=tuple(item for id, item in after.items() if id not in before),
-            gone=tuple(item for id, item in before.items() if id not in after),
-            changed=tuple(item for id, item in after.items() if id in before and before[id].digest != item.digest),
-        )
-        if change.tokens or change.added or change.gone or change.changed:
-            changes.append(change)
-    return changes
-
-
 def _list_shown(block: Block | None) -> dict[str, BlockItem]:
     return {} if block is None else {item.id: item for item in block.items if not item.left_out}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionColumn:
-    """One prompt of a conversation in its plot."""
+class AskQuery:
+    """Parameters of the playground; its address reproduces it."""
 
-    call: ContextCall
-    x: float
-    width: float
-    y: float
-    height: float
-    budget_y: float
-    is_here: bool
+    q: Annotated[str, Query()] = ""
+    id: Annotated[str, Query()] = ""
+    reader: Annotated[str, Query()] = ""  # `user` would limit the login itself
+    limit: Annotated[int, Query()] = LIMIT
+    purpose: Annotated[str, Query()] = ""
+    min_relevance: Annotated[str, Query()] = ""
+    where: Annotated[str, Query()] = ""
+    as_of: Annotated[str, Query()] = ""
+    budget: Annotated[str, Query()] = ""
+
+    @property
+    def has_options(self) -> bool:
+        return self != AskQuery(q=self.q, reader=self.reader)
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of `explain`. Raises: Invalid."""
+        return {
+            "limit": self.limit,
+            "purpose": self.purpose or None,
+            "min_relevance": parse_min_relevance(self.min_relevance),
+            "where": self.where.strip() or None,
+            "as_of": _parse_moment(self.as_of),
+            "user": self.reader.strip() or None,
+        }
+
+    def address(self, agent: str, **changes: object) -> str:
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return place("agents", agent, "ask", **values | changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPlot:
-    """Tokens of the prompts of a conversation, oldest first."""
+@router.get("/ask", scope=READ)
+def ask(visit: AtAgent, asked: Annotated[AskQuery, Depends()]) -> Response:
+    """Explain a recall and assemble its prompt, without recording or marking anything."""
+    explained, prompt, problem = None, None, ""
+    try:
+        options = asked.options()
+        if asked.q.strip():
+            explained = visit.memory.explain(asked.q, asked.id.strip() or None, **options)
+            shared = {name: options[name] for name in ("min_relevance", "where", "user")}
+            prompt = visit.memory.prompts.preview(asked.q, budget=_parse_budget(asked.budget), **shared)
+    except (Invalid, OverBudget) as error:
+        problem = str(error)
+    return visit.page(
+        "ask.html",
+        asked=asked,
+        id=asked.id.strip(),
+        purposes=[*PURPOSES],
+        explained=explained,
+        prompt=prompt,
+        bar=None if prompt is None else draw_bar(prompt, prompt.tokens),
+        problem=problem,
+    )
 
-    columns: tuple[SessionColumn, ...]
-    ticks: tuple[str, ...]
+
+def _parse_budget(text: str) -> int | None:
+    """Raises: Invalid."""
+    if not text.strip():
+        return None
+    if not text.strip().isdecimal():
+        raise Invalid("The budget is a number of tokens, such as 2000.")
+    return int(text)
 
 
-def plot_session(calls: Sequence[ContextCall], here: str) -> SessionPlot:
-    """Return the prompts of one conversation as columns against their budgets."""
-    top = max(max(call.tokens, call.budget) for call in calls) if calls else 1
-    place = WIDTH / max(len(calls), 12)
-    columns = [
-        SessionColumn(
-            call=call,
-            x=round(place * index + place * 0.1, 1),
-            width=round(place * 0.8, 1),
-            y=round(HEIGHT - HEIGHT * call.tokens / top, 1),
-            height=round(HEIGHT * call.tokens / top, 1),
-            budget_y=round(HEIGHT - HEIGHT * call.budget / top, 1),
-            is_here=call.id == here,
-        )
-        for index, call in enumerate(reversed(calls))
-    ]
-    return SessionPlot(columns=tuple(columns), ticks=(shorten(top), shorten(top / 2), "0"))
+def _parse_moment(text: str) -> datetime | None:
+    """Raises: Invalid."""
+    if not text.strip():
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise Invalid("`as_of` is a date or a time, such as 2026-10-01 or 2026-10-01T09:00.") from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -25,12 +25,20 @@ from wellkept.errors import Forbidden, Invalid, NotFound, StoreError, Unauthoriz
 from wellkept.language.names import check_user
 from wellkept.model import ApiKey, KeyScope, Origin
 from wellkept.program import FORMER_NAME
-from wellkept.server.console.logins import COOKIE
 from wellkept.server.http import limits
 from wellkept.server.http.buckets import Buckets, network_of
 from wellkept.server.http.errors import answer_error
 from wellkept.server.http.metrics import Metrics
-from wellkept.server.http.routing import USER, USER_HEADER, Route, RouteTable, header, is_console, parse_query
+from wellkept.server.http.routing import (
+    CONSOLE_COOKIE,
+    USER,
+    USER_HEADER,
+    Route,
+    RouteTable,
+    header,
+    is_console,
+    parse_query,
+)
 from wellkept.server.threads import Threads
 
 NO_KEY = "This route requires a key; send the header Authorization: Bearer <key>."
@@ -219,7 +227,7 @@ class AuthMiddleware:
         """
         # Browsers send the cookie of the console only there.
         if is_console(scope["path"]):
-            return await self._keys.login(cookie_parser(header(scope, b"cookie") or "").get(COOKIE, ""))
+            return await self._keys.login(cookie_parser(header(scope, b"cookie") or "").get(CONSOLE_COOKIE, ""))
         return await self._keys.verify(_parse_bearer(scope), scope)
 
 

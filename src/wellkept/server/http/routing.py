@@ -41,7 +41,7 @@ READ, WRITE, ADMIN, OPERATOR = KeyScope
 PUBLIC = None
 
 AGENT = "{agent}"
-CONSOLE_PATH = "/admin"
+CONSOLE_PATH, CONSOLE_COOKIE = "/admin", "wellkept_console"
 TRANSFER = "transfer"
 """Queue of exports, imports and backups, which have more time than other requests."""
 

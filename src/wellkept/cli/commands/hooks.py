@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from wellkept.cli.parameters import Argument, Option
 from wellkept.cli.run import Run
 from wellkept.errors import Invalid
 from wellkept.language.text import clean_text
@@ -190,17 +189,14 @@ EVENTS: dict[str, Callable[[HookCall], Json]] = {
 """Functions that answer events, by the names that the hosts give them."""
 
 
-def hook(
-    run: Run,
-    host: Annotated[HookHost, Argument(help="The coding agent that calls.")],
-    replace: Annotated[
-        bool, Option("--replace", help="Give the model the reference instead of a long output, not beside it.")
-    ] = False,
-) -> None:
+def hook(run: Run, host: HookHost, replace: bool = False) -> None:
     """Answer a hook of a coding agent: read its event from standard input and print what goes into the context.
 
     A prompt gets the notes that fit it, a long output a reference; at the end of a session its facts are stored.
     An event without use for memory gets an empty answer.
+
+    host: The coding agent that calls.
+    --replace: Give the model the reference instead of a long output, not beside it.
 
     Example: wellkept hook claude < event.json"""
     try:
