@@ -16,7 +16,7 @@ import pytest
 
 from wellkept import AsyncWellkept
 from wellkept.api.agent import AgentMemory
-from wellkept.api.agent_records import Part
+from wellkept.api.views import Part
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import Caller, use_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, WellkeptError

@@ -8,13 +8,18 @@ from typing import Any
 import pytest
 
 from wellkept import AsyncClient, Client, Wellkept
-from wellkept.api.agent import AgentKnowledge, AgentMemory, AgentPrompts, AgentSessions
-from wellkept.api.agent_changes import AgentChanges
-from wellkept.api.agent_details import AgentDetails
-from wellkept.api.agent_items import AgentItems
-from wellkept.api.agent_records import AgentReview, Part
-from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions
-from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
+from wellkept.api.agent import AgentMemory, AgentSessions
+from wellkept.api.tenant import (
+    AuditLog,
+    TenantAgents,
+    TenantData,
+    TenantKeys,
+    TenantKnowledge,
+    TenantSecrets,
+    TenantSessions,
+    TenantWorkflows,
+)
+from wellkept.api.views import AgentChanges, AgentDetails, AgentItems, AgentKnowledge, AgentPrompts, AgentReview, Part
 from wellkept.api.wellkept import TenantMemory
 from wellkept.client.agent import AgentClient
 

@@ -32,7 +32,7 @@ INNER = {"arguments", "compression", "model", "errors", "text_cache", "deadline"
 RULES = INNER | {"rules", "settings"}
 EXTENSION = RULES | {"extension"}
 WORK = EXTENSION | {"store"}
-WIRING = WORK | {"providers", "services"}
+WIRING = WORK | {"providers", "services", "shared"}
 FACES = WIRING | {"api", "client", "tools", "wellkept", "evaluation"}
 MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
@@ -49,7 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "extension": INNER,
     "store": EXTENSION,
     "providers": EXTENSION,
-    "services": WORK | {"providers", "tools"},
+    "services": WORK | {"providers", "tools", "shared"},
+    "shared": WORK | {"services"},  # types only
     "tools": WIRING,  # and the type of the memory it is handed
     "api": WIRING | {"tools"},
     "client": WIRING | {"api", "tools"},

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from wellkept.api.agent_records import Part
 from wellkept.api.aio import AsyncAgentMemory, AsyncTenantMemory, AsyncWellkept
+from wellkept.api.views import Part
 from wellkept.api.wellkept import AgentMemory, TenantMemory, Wellkept
 
 

@@ -14,7 +14,7 @@ from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
 
 from wellkept import Invalid, Settings, StoreBusy, Wellkept, __version__
 from wellkept.agent.run import TOOL_SETS
-from wellkept.api.agent_records import AgentReview
+from wellkept.api.views import AgentReview
 from wellkept.arguments import FORMER
 from wellkept.model import NOTHING_FITS
 from wellkept.server.mcp.client import select_sets

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from wellkept.details.rules_keys import REFERENCE, find_references
 from wellkept.errors import Invalid, OverBudget
 from wellkept.model import Json, Kind, Memory, Owner, Truncation
-from wellkept.prompt.rules_budget import KEPT_TURNS, check_budget, fit_window
-from wellkept.prompt.rules_fitter import FitCallbacks
-from wellkept.prompt.rules_rendering import Renderer
+from wellkept.prompt.rules_fitting import KEPT_TURNS, FitCallbacks, check_budget, fit_window
 from wellkept.prompt.rules_tokens import REPLY_TOKENS, count_message, estimate_tokens
-from wellkept.prompt.rules_window import Form, Layout, Piece, PromptPart, Window
+from wellkept.prompt.rules_window import Form, Layout, Piece, PromptPart, Renderer, Window
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MESSAGE = "what now?"

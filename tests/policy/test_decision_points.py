@@ -9,7 +9,7 @@ import pytest
 from wellkept.agent.prompt import MEMORY_HEADING, MESSAGE_HEADING, shape_messages
 from wellkept.errors import Invalid
 from wellkept.model import Image, Json
-from wellkept.prompt.rules_images import MAX_IMAGE_BYTES, MAX_IMAGES, check_image, check_images, decode_image
+from wellkept.prompt.rules_tokens import MAX_IMAGE_BYTES, MAX_IMAGES, check_image, check_images, decode_image
 from wellkept.recall.rules_ranking import MAX_PURPOSES, find_purposes
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 20

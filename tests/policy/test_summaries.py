@@ -14,11 +14,13 @@ from wellkept.prompt.rules_summaries import (
     MAX_CHARS,
     append_references,
     build_messages,
+    clip_middle,
+    cut_at_sentence,
+    digest,
     find_problem,
     fit_texts,
     read_answer,
 )
-from wellkept.prompt.rules_transcript_digest import clip_middle, cut_at_sentence, digest
 
 TEXTS = st.lists(st.text(max_size=300), max_size=20)
 

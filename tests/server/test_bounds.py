@@ -20,7 +20,7 @@ from tests.waiting import eventually
 from wellkept.api.wellkept import Wellkept
 from wellkept.deadline import DEADLINE, Deadline
 from wellkept.errors import Cancelled
-from wellkept.prompt import conversation
+from wellkept.prompt import summaries as conversation
 from wellkept.settings import Settings
 
 AGENT = "/api/agents/ann"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from wellkept.api.tenant_history import TenantWorkflows
+from wellkept.api.tenant import TenantWorkflows
 from wellkept.api.wellkept import Wellkept
 from wellkept.server import paging
 from wellkept.server.console import conversations

@@ -42,7 +42,7 @@ from wellkept.errors import ModelError, WellkeptError
 from wellkept.extension import Model as CompletingModel
 from wellkept.language.text import clean_text
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, Json, RunUsage, ToolUse
-from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.prompt.rules_summaries import clip_middle
 from wellkept.providers.chat_model import OpenedModel, open_chat_model, wrap_model
 from wellkept.settings import Settings
 from wellkept.tools.spec import Tool as MemoryTool

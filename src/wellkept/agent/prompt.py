@@ -20,7 +20,7 @@ from wellkept.errors import NotFound, OverBudget, WellkeptError
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.model import Agent, AgentQuestion, Json, RecalledItem, WorkingMemory
 from wellkept.prompt.rules_escaping import wrap_block
-from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.prompt.rules_summaries import clip_middle
 from wellkept.prompt.rules_window import Layout, render_identity
 from wellkept.recall.rules_ranking import find_purposes
 from wellkept.settings import Settings

@@ -25,7 +25,7 @@ from wellkept.language.names import check_session
 from wellkept.language.text import check_text
 from wellkept.model import Agent, AgentAnswer, AgentQuestion, Owner, RunEvent
 from wellkept.program import advise_install
-from wellkept.prompt.rules_images import check_images
+from wellkept.prompt.rules_tokens import check_images
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.tools import catalog
 from wellkept.tools.spec import Tool

@@ -17,13 +17,9 @@ from functools import partial, update_wrapper
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from wellkept.api.agent import AgentKnowledge, AgentPrompts, AgentSessions
-from wellkept.api.agent_changes import AgentChanges
-from wellkept.api.agent_details import AgentDetails
-from wellkept.api.agent_items import AgentItems
-from wellkept.api.agent_records import AgentReview, Part
-from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions, TenantUpkeep, TenantUsers
-from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
+from wellkept.api import tenant as tenants
+from wellkept.api.agent import AgentSessions
+from wellkept.api.views import AgentChanges, AgentDetails, AgentItems, AgentKnowledge, AgentPrompts, AgentReview, Part
 from wellkept.api.wellkept import AgentMemory, Wellkept
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, Owner, Receipt
@@ -207,74 +203,74 @@ class AsyncAgentMemory(_View):
 class AsyncAgents(_View):
     """Async version of `TenantAgents`."""
 
-    add = _in_thread(TenantAgents.add)
-    get = _in_thread(TenantAgents.get)
-    list = _in_thread(TenantAgents.list)
-    update = _in_thread(TenantAgents.update)
-    delete = _in_thread(TenantAgents.delete)
-    count_memories = _in_thread(TenantAgents.count_memories)
-    count_memories_by_agent = _in_thread(TenantAgents.count_memories_by_agent)
+    add = _in_thread(tenants.TenantAgents.add)
+    get = _in_thread(tenants.TenantAgents.get)
+    list = _in_thread(tenants.TenantAgents.list)
+    update = _in_thread(tenants.TenantAgents.update)
+    delete = _in_thread(tenants.TenantAgents.delete)
+    count_memories = _in_thread(tenants.TenantAgents.count_memories)
+    count_memories_by_agent = _in_thread(tenants.TenantAgents.count_memories_by_agent)
 
 
 class AsyncKnowledge(_View):
     """Async version of `TenantKnowledge`."""
 
-    ingest = _in_thread(TenantKnowledge.ingest)
-    ingest_text = _in_thread(TenantKnowledge.ingest_text)
-    ingest_bytes = _in_thread(TenantKnowledge.ingest_bytes)
-    get = _in_thread(TenantKnowledge.get)
-    passages = _in_thread(TenantKnowledge.passages)
-    list = _in_thread(TenantKnowledge.list)
-    browse = _in_thread(TenantKnowledge.browse)
-    count_categories = _in_thread(TenantKnowledge.count_categories)
-    update = _in_thread(TenantKnowledge.update)
-    delete = _in_thread(TenantKnowledge.delete)
-    search = _in_thread(TenantKnowledge.search)
+    ingest = _in_thread(tenants.TenantKnowledge.ingest)
+    ingest_text = _in_thread(tenants.TenantKnowledge.ingest_text)
+    ingest_bytes = _in_thread(tenants.TenantKnowledge.ingest_bytes)
+    get = _in_thread(tenants.TenantKnowledge.get)
+    passages = _in_thread(tenants.TenantKnowledge.passages)
+    list = _in_thread(tenants.TenantKnowledge.list)
+    browse = _in_thread(tenants.TenantKnowledge.browse)
+    count_categories = _in_thread(tenants.TenantKnowledge.count_categories)
+    update = _in_thread(tenants.TenantKnowledge.update)
+    delete = _in_thread(tenants.TenantKnowledge.delete)
+    search = _in_thread(tenants.TenantKnowledge.search)
 
 
 class AsyncAuditLog(_View):
     """Async version of `AuditLog`."""
 
-    list = _in_thread(AuditLog.list)
-    search = _in_thread(AuditLog.search)
-    verify = _in_thread(AuditLog.verify)
-    head = _in_thread(AuditLog.head)
-    check_heads = _in_thread(AuditLog.check_heads)
-    record = _in_thread(AuditLog.record)
+    list = _in_thread(tenants.AuditLog.list)
+    search = _in_thread(tenants.AuditLog.search)
+    verify = _in_thread(tenants.AuditLog.verify)
+    head = _in_thread(tenants.AuditLog.head)
+    check_heads = _in_thread(tenants.AuditLog.check_heads)
+    record = _in_thread(tenants.AuditLog.record)
 
 
 class AsyncWorkflows(_View):
     """Async version of `TenantWorkflows`."""
 
-    create = _in_thread(TenantWorkflows.create)
-    record = _in_thread(TenantWorkflows.record)
-    get = _in_thread(TenantWorkflows.get)
-    list = _in_thread(TenantWorkflows.list)
-    steps = _in_thread(TenantWorkflows.steps)
+    create = _in_thread(tenants.TenantWorkflows.create)
+    record = _in_thread(tenants.TenantWorkflows.record)
+    get = _in_thread(tenants.TenantWorkflows.get)
+    list = _in_thread(tenants.TenantWorkflows.list)
+    steps = _in_thread(tenants.TenantWorkflows.steps)
 
 
 class AsyncTenantSessions(_View):
     """Async version of `TenantSessions`."""
 
-    list = _in_thread(TenantSessions.list)
-    get = _in_thread(TenantSessions.get)
+    list = _in_thread(tenants.TenantSessions.list)
+    get = _in_thread(tenants.TenantSessions.get)
 
 
 class AsyncKeys(_View):
     """Async version of `TenantKeys`."""
 
-    create = _in_thread(TenantKeys.create)
-    list = _in_thread(TenantKeys.list)
-    revoke = _in_thread(TenantKeys.revoke)
+    create = _in_thread(tenants.TenantKeys.create)
+    list = _in_thread(tenants.TenantKeys.list)
+    revoke = _in_thread(tenants.TenantKeys.revoke)
 
 
 class AsyncUsers(_View):
     """Async version of `TenantUsers`."""
 
-    list = _in_thread(TenantUsers.list)
+    list = _in_thread(tenants.TenantUsers.list)
 
 
-def _scan(secrets: TenantSecrets, *, progress: Progress | None = None) -> list[Sighting]:
+def _scan(secrets: tenants.TenantSecrets, *, progress: Progress | None = None) -> list[Sighting]:
     """Return every stored record that appears to contain a secret."""
     return list(secrets.scan(progress=progress))
 
@@ -283,26 +279,26 @@ class AsyncSecrets(_View):
     """Async version of `TenantSecrets`."""
 
     scan = _in_thread(_scan)
-    allow = _in_thread(TenantSecrets.allow)
+    allow = _in_thread(tenants.TenantSecrets.allow)
 
 
 class AsyncData(_View):
     """Async version of `TenantData`."""
 
-    export = _in_thread(TenantData.export)
-    import_ = _in_thread(TenantData.import_)
-    import_formats = _in_thread(TenantData.import_formats)
-    erase = _in_thread(TenantData.erase)
+    export = _in_thread(tenants.TenantData.export)
+    import_ = _in_thread(tenants.TenantData.import_)
+    import_formats = _in_thread(tenants.TenantData.import_formats)
+    erase = _in_thread(tenants.TenantData.erase)
 
 
 class AsyncUpkeep(_View):
     """Async version of `TenantUpkeep`."""
 
-    maintain = _in_thread(TenantUpkeep.maintain)
-    preview = _in_thread(TenantUpkeep.preview)
-    stats = _in_thread(TenantUpkeep.stats)
-    peek_stats = _in_thread(TenantUpkeep.peek_stats)
-    count_waiting = _in_thread(TenantUpkeep.count_waiting)
+    maintain = _in_thread(tenants.TenantUpkeep.maintain)
+    preview = _in_thread(tenants.TenantUpkeep.preview)
+    stats = _in_thread(tenants.TenantUpkeep.stats)
+    peek_stats = _in_thread(tenants.TenantUpkeep.peek_stats)
+    count_waiting = _in_thread(tenants.TenantUpkeep.count_waiting)
 
 
 class AsyncTenantMemory(_View):

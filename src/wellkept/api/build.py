@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -15,28 +14,29 @@ from wellkept.facts.asking import AskModel
 from wellkept.facts.profile import Profiles
 from wellkept.facts.telling import Telling
 from wellkept.history.rules_history import check_key
+from wellkept.importers import Importers
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
 from wellkept.memory.changes import Changes
 from wellkept.memory.items import Items
 from wellkept.memory.loop_guard import LoopGuard
-from wellkept.memory.remember import Remember
+from wellkept.memory.remember import Remember, Similar
 from wellkept.memory.rules_lifetime import Category, make_lifetimes
-from wellkept.memory.rules_trust import Judge, judge_memory
-from wellkept.memory.similar import Similar
+from wellkept.memory.rules_trust import judge_memory
 from wellkept.model import Kind, Owner
 from wellkept.model.stored import Vector
-from wellkept.prompt.assemble import Assemble
-from wellkept.prompt.blocks import Inject
-from wellkept.prompt.conversation import Conversations
-from wellkept.prompt.fold import FoldTurns
-from wellkept.prompt.gather import Gather
-from wellkept.prompt.prompt_log import ContextCalls, InspectContextCall
-from wellkept.prompt.references import OffloadPieces
+from wellkept.prompt.assemble import Assemble, OffloadPieces
+from wellkept.prompt.gather import Blocks, Gather
+from wellkept.prompt.prompt_log import ContextCalls
+from wellkept.prompt.summaries import Conversations, FoldTurns
 from wellkept.prompt.transcripts import TranscriptWriter
+from wellkept.providers.archives import Archives
+from wellkept.recall.explain import Explain
 from wellkept.recall.recall import Recall, RetrievalMarks
 from wellkept.secrets.check import SecretGuard, Sighting, scan_tenant
 from wellkept.settings import Settings
+from wellkept.shared import Shared
+from wellkept.tools import catalog
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import Maintain
 from wellkept.upkeep.resting import GuardedModel
@@ -46,10 +46,8 @@ from wellkept.upkeep.stats import CountTenant
 if TYPE_CHECKING:
     from wellkept.facts.adding import AddFacts
     from wellkept.history.workflows import RecordWorkflows
-    from wellkept.importers import Importers
     from wellkept.knowledge.ingest import Ingest
     from wellkept.memory.changes import RestoreMemories
-    from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
     from wellkept.transfer.archive import Export
     from wellkept.transfer.restore import Import
@@ -59,17 +57,6 @@ if TYPE_CHECKING:
     from wellkept.upkeep.walk import Progress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependencies:
-    """Dependencies of the services other than the store."""
-
-    models: Models
-    tokens: TokenCounter
-    skills: Skills
-    archives: Archives
-    formats: Importers
-
-
 MAINTENANCE_WRITES = 1000
 """New memories of an agent after which it is maintained; at most a tenth of its quota."""
 
@@ -77,20 +64,16 @@ MAINTENANCE_WRITES = 1000
 class Services:
     """A store and all services that work on it."""
 
-    def __init__(
-        self, store: SqlStore, embedding: Embedding, dependencies: Dependencies, *, now: Clock, settings: Settings
-    ) -> None:
-        """Build the services from the settings. Raises: Invalid."""
-        self._export_key = check_key(settings.export_key, "export_key")
-        self.store, self.now, self.tokens, self.skills = store, now, dependencies.tokens, dependencies.skills
-        self._embedding, self._settings, self._dependencies = embedding, settings, dependencies
-        self._summary, self._fast = _guard_models(dependencies.models, now)
+    def __init__(self, shared: Shared, models: Models, tokens: TokenCounter, skills: Skills) -> None:
+        self.shared, self.tokens, self.skills = shared, tokens, skills
+        self.store, self.now, self.judge, self.guard = shared.store, shared.now, shared.judge, shared.guard
+        self.loop_guard, self.retrieval_marks = shared.loop_guard, shared.retrieval_marks
+        self._embedding, self._settings, self._lifetimes = shared.embedding, shared.settings, shared.lifetimes
+        self._summary, self._fast = _guard_models(models, self.now)
         self.rested_models = tuple(dict.fromkeys(each for each in (self._summary, self._fast) if each is not None))
-        limited = [each.value for each in Category if each is not Category.EXPLICIT]
-        self._lifetimes = make_lifetimes(**{name: getattr(settings, f"lifetime_{name}") for name in limited})
-        self.judge: Judge = partial(judge_memory, mode=settings.suspicious)
-        self.guard, self.loop_guard = SecretGuard(store, now, mode=settings.secrets), LoopGuard(store, now)
+        store, now = self.store, self.now
         self.stats, self.keys, self.idempotency = CountTenant(store, now), ApiKeys(store, now), Idempotency(store, now)
+        self.render_tools, self.call_tool = catalog.render_tools, catalog.call
         self._add_maintenance()
         self._add_writers()
         self._add_readers()
@@ -98,8 +81,6 @@ class Services:
 
     def _add_maintenance(self) -> None:
         settings = self._settings
-        unmarked = () if settings.workspace is None else (Kind.NOTE,)
-        self.retrieval_marks = RetrievalMarks(self.store, unmarked=unmarked, lifetimes=self._lifetimes)
         self.maintain = Maintain(
             self.store,
             self._embedding,
@@ -141,68 +122,32 @@ class Services:
             proposes=self._summary is None,
         )
         self.asking = AskModel(store, self.remember, self.telling, self.changes, guard, self._summary, now)
-        self.transcripts = TranscriptWriter(
-            store,
-            self.remember,
-            guard,
-            self.telling,
-            now,
-            remembers=settings.remember_turns,
-            on_facts=self.asking.request,
-        )
+        self.transcripts = TranscriptWriter(self.shared, self.remember, self.telling, on_facts=self.asking.request)
         self.details = Details(store, guard, now, model=self._fast if settings.detail_summary == "model" else None)
         self.capture = Capture(self.details, self.tokens, threshold=settings.capture_threshold)
 
     def _add_readers(self) -> None:
-        store, settings = self.store, self._settings
-        self.recall = Recall(
-            store,
-            self._embedding,
-            self.loop_guard,
-            self.retrieval_marks,
-            self.judge,
-            self.now,
-            settings,
-            on_recall=self.schedule.nudge,
-        )
+        store = self.store
+        self.recall = Recall(self.shared, on_recall=self.schedule.nudge)
         self.items = Items(store, self._embedding, self.remember, self.recall, self.retrieval_marks, self.now)
         self.search_knowledge = SearchKnowledge(PassageSearch(store), self._embedding, self.loop_guard)
 
     def _add_prompts(self) -> None:
-        store, guard, now, settings = self.store, self.guard, self.now, self._settings
-        self.inject = Inject(
-            store,
-            self._embedding,
-            self.loop_guard,
-            self.judge,
-            now,
-            settings,
-        )
-        self.conversations = Conversations(
-            store,
-            guard,
-            self._summary,
-            now,
-            settings,
-        )
-        self.profiles = Profiles(store, now)
-        self.context_calls = ContextCalls(store, keep=settings.context_calls_kept)
-        self.inspect_call = InspectContextCall(store, self.skills, self.context_calls)
+        shared = self.shared
+        self.blocks, self.profiles = Blocks(shared), Profiles(shared.store, shared.now)
+        self.conversations = Conversations(shared, self._summary)
+        self.context_calls = ContextCalls(shared.store, self.skills, keep=shared.settings.context_calls_kept)
+        self.explain = Explain(shared, self.recall, self.context_calls)
+        # No model here: assembling a prompt must not wait for a summary.
+        details = Details(shared.store, shared.guard, shared.now)
         self.assemble = Assemble(
-            store,
-            now,
-            gather=Gather(
-                store, self.judge, self.inject, self.profiles, self.recall, self.skills, self.conversations, settings
-            ),
-            fold=FoldTurns(store, guard, self._fast, now),
-            # No model here: assembling a prompt must not wait for a summary.
-            move=OffloadPieces(Details(store, guard, now)),
+            shared,
+            Gather(shared, self.blocks, self.profiles, self.recall, self.skills, self.conversations),
+            FoldTurns(shared, self._fast),
+            OffloadPieces(details),
+            self.context_calls,
+            self.tokens,
             settle=self.asking.settle,
-            tokens=self.tokens,
-            loop_guard=self.loop_guard,
-            retrieval_marks=self.retrieval_marks,
-            calls=self.context_calls,
-            settings=settings,
         )
 
     def _consolidate(self, owner: Owner) -> int:
@@ -272,7 +217,7 @@ class Services:
     def export(self) -> Export:
         from wellkept.transfer.archive import Export
 
-        return Export(self.store, self._dependencies.archives, self.now, key=self._export_key)
+        return Export(self.store, Archives(), self.now, key=self._settings.export_key)
 
     @cached_property
     def import_(self) -> Import:
@@ -280,11 +225,11 @@ class Services:
         from wellkept.transfer.foreign import ForeignImport
         from wellkept.transfer.restore import Import, Restore
 
-        store, now, settings, archives = self.store, self.now, self._settings, self._dependencies.archives
-        keys = {"audit_key": settings.audit_key, "export_key": self._export_key}
+        store, now, settings, archives = self.store, self.now, self._settings, Archives()
+        keys = {"audit_key": settings.audit_key, "export_key": settings.export_key}
         restore = Restore(Place(store=store, embedding=self._embedding, files=archives, now=now, **keys))
         foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
-        return Import(archives, restore, foreign, self._dependencies.formats, agent=settings.agent)
+        return Import(archives, restore, foreign, Importers(), agent=settings.agent)
 
     @cached_property
     def erase(self) -> Erase:
@@ -306,6 +251,26 @@ def _embed_facts(texts: Sequence[str]) -> Vector:
     from wellkept.providers.minilm import MiniLMEmbedder
 
     return MiniLMEmbedder().embed(texts)
+
+
+def share(store: SqlStore, embedding: Embedding, now: Clock, settings: Settings) -> Shared:
+    """Build what the services of a store share. Raises: Invalid."""
+    check_key(settings.export_key, "export_key")
+    limited = [each.value for each in Category if each is not Category.EXPLICIT]
+    lifetimes = make_lifetimes(**{name: getattr(settings, f"lifetime_{name}") for name in limited})
+    # A file of notes cannot hold a mark.
+    unmarked = () if settings.workspace is None else (Kind.NOTE,)
+    return Shared(
+        store=store,
+        settings=settings,
+        now=now,
+        embedding=embedding,
+        guard=SecretGuard(store, now, mode=settings.secrets),
+        loop_guard=LoopGuard(store, now),
+        retrieval_marks=RetrievalMarks(store, unmarked=unmarked, lifetimes=lifetimes),
+        judge=partial(judge_memory, mode=settings.suspicious),
+        lifetimes=lifetimes,
+    )
 
 
 def _guard_models(models: Models, now: Clock) -> tuple[GuardedModel | None, GuardedModel | None]:

@@ -16,18 +16,9 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from wellkept import store
 from wellkept.access.keys import Logins
+from wellkept.api import tenant as tenants
 from wellkept.api.agent import AgentMemory
-from wellkept.api.agent_records import Part, find_owner
-from wellkept.api.tenant import (
-    TenantAgents,
-    TenantData,
-    TenantKeys,
-    TenantSessions,
-    TenantUpkeep,
-    TenantUsers,
-    TenantView,
-)
-from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
+from wellkept.api.views import Part, TenantView, find_owner
 from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
@@ -58,16 +49,16 @@ MEGABYTE = 1024 * 1024
 class TenantMemory(TenantView):
     """Memory shared by a tenant's agents, and the agents themselves."""
 
-    agents = Part(TenantAgents)
-    knowledge = Part(TenantKnowledge)
-    audit = Part(AuditLog)
-    workflows = Part(TenantWorkflows)
-    sessions = Part(TenantSessions)
-    keys = Part(TenantKeys)
-    users = Part(TenantUsers)
-    secrets = Part(TenantSecrets)
-    data = Part(TenantData)
-    upkeep = Part(TenantUpkeep)
+    agents = Part(tenants.TenantAgents)
+    knowledge = Part(tenants.TenantKnowledge)
+    audit = Part(tenants.AuditLog)
+    workflows = Part(tenants.TenantWorkflows)
+    sessions = Part(tenants.TenantSessions)
+    keys = Part(tenants.TenantKeys)
+    users = Part(tenants.TenantUsers)
+    secrets = Part(tenants.TenantSecrets)
+    data = Part(tenants.TenantData)
+    upkeep = Part(tenants.TenantUpkeep)
 
     def agent(self, id: str) -> AgentMemory:
         """Return the memory of one agent. Raises: Invalid, Forbidden."""
@@ -116,14 +107,9 @@ class Wellkept(CheckedMethods):
         self._store.embed_notes_with(self.embedding.of_notes)
         # Here, so that importing the class costs little.
         from wellkept.api import build
-        from wellkept.importers import Importers
 
-        dependencies = build.Dependencies(
-            models=models, tokens=tokens, skills=skills, archives=Archives(), formats=Importers()
-        )
-        self._services = build.Services(
-            self._store, self.embedding, dependencies, now=self._now, settings=self.settings
-        )
+        shared = build.share(self._store, self.embedding, self._now, self.settings)
+        self._services = build.Services(shared, models, tokens, skills)
         self.keys = self._services.keys
         """API keys of all tenants, for servers: `verify(key)` returns the record of a valid one."""
         self.idempotency = self._services.idempotency

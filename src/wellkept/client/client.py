@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 from urllib.parse import urlencode
 
+from wellkept import model
 from wellkept.access.rules_keys import parse_key
-from wellkept.api.agent_records import Part
-from wellkept.api.tenant import TenantAgents, TenantData, TenantKeys, TenantSessions
-from wellkept.api.tenant_history import AuditLog, TenantKnowledge, TenantSecrets, TenantWorkflows
+from wellkept.api import tenant as tenants
+from wellkept.api.views import Part
 from wellkept.api.wellkept import TenantMemory, Wellkept
 from wellkept.arguments import checked
 from wellkept.client.agent import SESSIONS, AgentClient, AsyncAgentClient
@@ -23,7 +23,6 @@ from wellkept.client.verbs import (
     ClientView,
     Verb,
     call,
-    decode_hits,
     decode_ingested,
     decode_issued,
     field,
@@ -37,25 +36,6 @@ from wellkept.errors import Forbidden, Invalid
 from wellkept.knowledge import files
 from wellkept.knowledge.ingest import IngestReport
 from wellkept.language.names import check_agent
-from wellkept.model import (
-    Agent,
-    ApiKey,
-    AuditEvent,
-    AuditHead,
-    AuditReport,
-    Chunk,
-    Document,
-    ExportReport,
-    ImportReport,
-    Json,
-    Kind,
-    Owner,
-    Receipt,
-    Session,
-    Skill,
-    Workflow,
-    WorkflowStep,
-)
 from wellkept.providers.archives import Archives
 from wellkept.secrets.check import Sighting
 from wellkept.settings import Settings
@@ -68,15 +48,15 @@ TIMEOUT = 60.0
 RETRIES = 4
 
 _ingest_text = call(f"POST {DOCUMENTS}", decode_ingested)
-_list_events = pages("GET /api/audit", AuditEvent, "audit", names={"query": "q"})
+_list_events = pages("GET /api/audit", model.AuditEvent, "audit", names={"query": "q"})
 
 
-def _head(view: ClientView[Any], given: Json) -> Plan[AuditHead]:
+def _head(view: ClientView[Any], given: model.Json) -> Plan[model.AuditHead]:
     events = yield from _list_events(view, {"limit": 1})
-    return AuditHead(id=events[0].id, hash=events[0].hash) if events else AuditHead()
+    return model.AuditHead(id=events[0].id, hash=events[0].hash) if events else model.AuditHead()
 
 
-def _ingest_bytes(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
+def _ingest_bytes(view: ClientView[Any], given: model.Json) -> Plan[IngestReport]:
     name = given["name"].replace("\\", "/").rpartition("/")[2]
     fields = {key: value for key, value in given.items() if key not in ("name", "content") and value is not None}
     form = HttpRequest(
@@ -89,7 +69,7 @@ def _ingest_bytes(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
     return decode_ingested((yield from view._connection.address.exchange(form)), view.owner)
 
 
-def _ingest(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
+def _ingest(view: ClientView[Any], given: model.Json) -> Plan[IngestReport]:
     source = given.pop("path_or_text")
     path = files.locate_file(source)
     if path is not None and path.is_dir():
@@ -100,18 +80,18 @@ def _ingest(view: ClientView[Any], given: Json) -> Plan[IngestReport]:
     return (yield from _ingest_bytes(view, {"content": files.load_file(path), "name": path.name, **options}))
 
 
-def _count_memories(view: ClientView[Any], given: Json) -> Plan[Mapping[Kind, int]]:
+def _count_memories(view: ClientView[Any], given: model.Json) -> Plan[Mapping[model.Kind, int]]:
     agent = yield from send(view, "GET /api/agents/{id}", given)
-    return {Kind(kind): count for kind, count in agent["memories_count"].items()}
+    return {model.Kind(kind): count for kind, count in agent["memories_count"].items()}
 
 
-def _list_passages(view: ClientView[Any], given: Json) -> Plan[Any]:
+def _list_passages(view: ClientView[Any], given: model.Json) -> Plan[Any]:
     document = yield from send(view, f"GET {DOCUMENTS}/{{id}}", given)
     passages = [{**each, "document_id": document["id"]} for each in document["passages"]]
-    return many(Chunk)({"items": passages}, view.owner)
+    return many(model.Chunk)({"items": passages}, view.owner)
 
 
-def _export(view: ClientView[Any], given: Json) -> Plan[ExportReport]:
+def _export(view: ClientView[Any], given: model.Json) -> Plan[model.ExportReport]:
     request = HttpRequest(method="GET", path=_add_query("/api/export", user=given.get("user")), headers=view._headers)
     content: bytes = yield from view._connection.address.exchange(replace(request, is_file=True))
     if isinstance(given["path"], str | Path):
@@ -121,10 +101,10 @@ def _export(view: ClientView[Any], given: Json) -> Plan[ExportReport]:
         given["path"].write(content)
     end = json.loads(content[content.rindex(b"\n", 0, -1) :])["end"]
     signed = "signature" in end
-    return ExportReport(tenant=view.owner.tenant, counts=end["counts"], sha256=end["sha256"], is_signed=signed)
+    return model.ExportReport(tenant=view.owner.tenant, counts=end["counts"], sha256=end["sha256"], is_signed=signed)
 
 
-def _import(view: ClientView[Any], given: Json) -> Plan[ImportReport]:
+def _import(view: ClientView[Any], given: model.Json) -> Plan[model.ImportReport]:
     path = Path(given.pop("path")).expanduser()
     try:
         content = path.read_bytes()
@@ -138,7 +118,7 @@ def _import(view: ClientView[Any], given: Json) -> Plan[ImportReport]:
         content=content,
         is_repeatable=True,
     )
-    return one(ImportReport)((yield from view._connection.address.exchange(request)), view.owner)  # type: ignore[no-any-return]
+    return one(model.ImportReport)((yield from view._connection.address.exchange(request)), view.owner)  # type: ignore[no-any-return]
 
 
 def _add_query(path: str, **given: Any) -> str:
@@ -147,11 +127,11 @@ def _add_query(path: str, **given: Any) -> str:
 
 
 _send_step = call(
-    f"POST {WORKFLOWS}/{{workflow}}/steps", one(WorkflowStep), names={"agent": "agent_id"}, also={"is_new": True}
+    f"POST {WORKFLOWS}/{{workflow}}/steps", one(model.WorkflowStep), names={"agent": "agent_id"}, also={"is_new": True}
 )
 
 
-def _record_step(view: ClientView[Any], given: Json) -> Plan[WorkflowStep]:
+def _record_step(view: ClientView[Any], given: model.Json) -> Plan[model.WorkflowStep]:
     if "/" in str(given["workflow"]):
         raise Invalid("A name with a slash cannot be sent; use the id that `workflows.create` returns.")
     return (yield from _send_step(view, given))  # type: ignore[no-any-return]
@@ -160,97 +140,98 @@ def _record_step(view: ClientView[Any], given: Json) -> Plan[WorkflowStep]:
 class ClientAudit(ClientView[C]):
     """Audit log of a tenant on a server."""
 
-    _embedded = (AuditLog,)
+    _embedded = (tenants.AuditLog,)
 
-    list = Verb(AuditLog.list, _list_events)
-    search = Verb(AuditLog.search, _list_events)
-    verify = Verb(AuditLog.verify, call("GET /api/audit/verify", one(AuditReport)))
-    head = Verb(AuditLog.head, _head)
-    record = Verb(AuditLog.record, call("POST /api/audit", one(AuditEvent), names={"agent": "agent_id"}))
+    list = Verb(tenants.AuditLog.list, _list_events)
+    search = Verb(tenants.AuditLog.search, _list_events)
+    verify = Verb(tenants.AuditLog.verify, call("GET /api/audit/verify", one(model.AuditReport)))
+    head = Verb(tenants.AuditLog.head, _head)
+    record = Verb(tenants.AuditLog.record, call("POST /api/audit", one(model.AuditEvent), names={"agent": "agent_id"}))
 
 
 class ClientAgents(ClientView[C]):
     """Agents of a tenant on a server."""
 
-    _embedded = (TenantAgents,)
+    _embedded = (tenants.TenantAgents,)
 
-    add = Verb(TenantAgents.add, call("POST /api/agents", one(Agent)))
-    get = Verb(TenantAgents.get, call("GET /api/agents/{id}", one(Agent)))
-    list = Verb(TenantAgents.list, pages("GET /api/agents", Agent, "agents", start="after"))
-    update = Verb(TenantAgents.update, call("PATCH /api/agents/{id}", one(Agent)))
-    delete = Verb(TenantAgents.delete, call("DELETE /api/agents/{id}"))
-    count_memories = Verb(TenantAgents.count_memories, _count_memories)
+    add = Verb(tenants.TenantAgents.add, call("POST /api/agents", one(model.Agent)))
+    get = Verb(tenants.TenantAgents.get, call("GET /api/agents/{id}", one(model.Agent)))
+    list = Verb(tenants.TenantAgents.list, pages("GET /api/agents", model.Agent, "agents", start="after"))
+    update = Verb(tenants.TenantAgents.update, call("PATCH /api/agents/{id}", one(model.Agent)))
+    delete = Verb(tenants.TenantAgents.delete, call("DELETE /api/agents/{id}"))
+    count_memories = Verb(tenants.TenantAgents.count_memories, _count_memories)
 
 
 class ClientKnowledge(ClientView[C]):
     """Documents of a tenant on a server."""
 
-    _embedded = (TenantKnowledge,)
+    _embedded = (tenants.TenantKnowledge,)
 
-    ingest = Verb(TenantKnowledge.ingest, _ingest)
-    ingest_text = Verb(TenantKnowledge.ingest_text, _ingest_text)
-    ingest_bytes = Verb(TenantKnowledge.ingest_bytes, _ingest_bytes)
-    get = Verb(TenantKnowledge.get, call(f"GET {DOCUMENTS}/{{id}}", one(Document)))
-    passages = Verb(TenantKnowledge.passages, _list_passages)
-    list = Verb(TenantKnowledge.list, pages(f"GET {DOCUMENTS}", Document, "documents", start="after"))
-    update = Verb(TenantKnowledge.update, call(f"PATCH {DOCUMENTS}/{{id}}", one(Document)))
-    delete = Verb(TenantKnowledge.delete, call(f"DELETE {DOCUMENTS}/{{id}}"))
+    ingest = Verb(tenants.TenantKnowledge.ingest, _ingest)
+    ingest_text = Verb(tenants.TenantKnowledge.ingest_text, _ingest_text)
+    ingest_bytes = Verb(tenants.TenantKnowledge.ingest_bytes, _ingest_bytes)
+    get = Verb(tenants.TenantKnowledge.get, call(f"GET {DOCUMENTS}/{{id}}", one(model.Document)))
+    passages = Verb(tenants.TenantKnowledge.passages, _list_passages)
+    list = Verb(tenants.TenantKnowledge.list, pages(f"GET {DOCUMENTS}", model.Document, "documents", start="after"))
+    update = Verb(tenants.TenantKnowledge.update, call(f"PATCH {DOCUMENTS}/{{id}}", one(model.Document)))
+    delete = Verb(tenants.TenantKnowledge.delete, call(f"DELETE {DOCUMENTS}/{{id}}"))
     search = Verb(
-        TenantKnowledge.search,
-        call("POST /api/kb/search", decode_hits, also={"records": True}, is_repeatable=True),
+        tenants.TenantKnowledge.search,
+        call("POST /api/kb/search", also={"records": True}, is_repeatable=True),
     )
 
 
 class ClientWorkflows(ClientView[C]):
     """Workflows of a tenant on a server."""
 
-    _embedded = (TenantWorkflows,)
+    _embedded = (tenants.TenantWorkflows,)
 
-    create = Verb(TenantWorkflows.create, call(f"POST {WORKFLOWS}", one(Workflow)))
-    record = Verb(TenantWorkflows.record, _record_step)
-    get = Verb(TenantWorkflows.get, call(f"GET {WORKFLOWS}/{{id}}", one(Workflow)))
-    list = Verb(TenantWorkflows.list, pages(f"GET {WORKFLOWS}", Workflow, "workflows", start="after"))
+    create = Verb(tenants.TenantWorkflows.create, call(f"POST {WORKFLOWS}", one(model.Workflow)))
+    record = Verb(tenants.TenantWorkflows.record, _record_step)
+    get = Verb(tenants.TenantWorkflows.get, call(f"GET {WORKFLOWS}/{{id}}", one(model.Workflow)))
+    list = Verb(tenants.TenantWorkflows.list, pages(f"GET {WORKFLOWS}", model.Workflow, "workflows", start="after"))
     steps = Verb(
-        TenantWorkflows.steps, pages(f"GET {WORKFLOWS}/{{workflow}}/steps", WorkflowStep, "steps", start="after")
+        tenants.TenantWorkflows.steps,
+        pages(f"GET {WORKFLOWS}/{{workflow}}/steps", model.WorkflowStep, "steps", start="after"),
     )
 
 
 class ClientTenantSessions(ClientView[C]):
     """Conversations of all agents of a tenant on a server."""
 
-    _embedded = (TenantSessions,)
+    _embedded = (tenants.TenantSessions,)
 
-    list = Verb(TenantSessions.list, pages(f"GET {SESSIONS}", Session, "sessions"))
-    get = Verb(TenantSessions.get, call(f"GET {SESSIONS}/{{id}}", one(Session)))
+    list = Verb(tenants.TenantSessions.list, pages(f"GET {SESSIONS}", model.Session, "sessions"))
+    get = Verb(tenants.TenantSessions.get, call(f"GET {SESSIONS}/{{id}}", one(model.Session)))
 
 
 class ClientKeys(ClientView[C]):
     """API keys of a tenant on a server."""
 
-    _embedded = (TenantKeys,)
+    _embedded = (tenants.TenantKeys,)
 
-    create = Verb(TenantKeys.create, call("POST /api/keys", decode_issued, also={"scope": "read"}))
-    list = Verb(TenantKeys.list, pages("GET /api/keys", ApiKey, "keys", start="after"))
-    revoke = Verb(TenantKeys.revoke, call("DELETE /api/keys/{id}"))
+    create = Verb(tenants.TenantKeys.create, call("POST /api/keys", decode_issued, also={"scope": "read"}))
+    list = Verb(tenants.TenantKeys.list, pages("GET /api/keys", model.ApiKey, "keys", start="after"))
+    revoke = Verb(tenants.TenantKeys.revoke, call("DELETE /api/keys/{id}"))
 
 
 class ClientSecrets(ClientView[C]):
     """Texts of a tenant on a server that look like secrets."""
 
-    _embedded = (TenantSecrets,)
+    _embedded = (tenants.TenantSecrets,)
 
-    scan = Verb(TenantSecrets.scan, call("POST /api/secrets/scan", many(Sighting), is_repeatable=True))
-    allow = Verb(TenantSecrets.allow, call("POST /api/secrets/allow", field("allowed")))
+    scan = Verb(tenants.TenantSecrets.scan, call("POST /api/secrets/scan", many(Sighting), is_repeatable=True))
+    allow = Verb(tenants.TenantSecrets.allow, call("POST /api/secrets/allow", field("allowed")))
 
 
 class ClientData(ClientView[C]):
     """Export, import and permanent erasure of a tenant's data on a server. The files pass through memory."""
 
-    _embedded = (TenantData,)
+    _embedded = (tenants.TenantData,)
 
-    export = Verb(TenantData.export, _export)
-    import_ = Verb(TenantData.import_, _import)
-    erase = Verb(TenantData.erase, call("POST /api/erase", one(Receipt)))
+    export = Verb(tenants.TenantData.export, _export)
+    import_ = Verb(tenants.TenantData.import_, _import)
+    erase = Verb(tenants.TenantData.erase, call("POST /api/erase", one(model.Receipt)))
 
 
 class TenantVerbs(ClientView[C]):
@@ -268,7 +249,7 @@ class TenantVerbs(ClientView[C]):
     data: Part[ClientData[C]] = Part(ClientData)
 
     maintain = Verb(Wellkept.maintain, call("POST /api/maintenance", one(MaintenanceReport), is_repeatable=True))
-    skills = Verb(Wellkept.skills, call("GET /api/skills", many(Skill)))
+    skills = Verb(Wellkept.skills, call("GET /api/skills", many(model.Skill)))
     skill_problems = Verb(Wellkept.skill_problems, call("GET /api/skills", field("problems")))
 
     _connect: ClassVar[type[Any]]
@@ -294,7 +275,7 @@ class TenantVerbs(ClientView[C]):
         secret = known.key if key is None else key
         address = ServerAddress(known.server if url is None else url, secret, timeout=timeout, retries=retries)
         tenant, _ = parse_key(secret.strip()) or (known.tenant, "")
-        super().__init__(type(self)._connect(address), Owner(tenant, known.agent))
+        super().__init__(type(self)._connect(address), model.Owner(tenant, known.agent))
 
     def tenant(self, id: str | None = None) -> Self:
         """Return this client: a key belongs to one tenant. Raises: Forbidden for another tenant."""
@@ -302,7 +283,7 @@ class TenantVerbs(ClientView[C]):
             raise Forbidden("A key belongs to one tenant; open a client with a key of the other one.")
         return self
 
-    def _agent_owner(self, id: str | None) -> Owner:
+    def _agent_owner(self, id: str | None) -> model.Owner:
         return self.owner if id is None else replace(self.owner, agent=check_agent(id))
 
     def __repr__(self) -> str:

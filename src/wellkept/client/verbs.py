@@ -35,7 +35,7 @@ from typing import (
 )
 from urllib.parse import quote, urlencode
 
-from wellkept.api.agent import MAX_PAGE
+from wellkept.api.views import MAX_PAGE
 from wellkept.arguments import CheckedMethods, check_fields, is_storable, refuse_former
 from wellkept.client.connection import AsyncConnection, Connection, HttpRequest, PlainConnection, Plan
 from wellkept.errors import (
@@ -104,10 +104,6 @@ def decode_issued(data: Json, owner: Owner) -> IssuedKey:
 
 def decode_batch(data: Json, owner: Owner) -> Sequence[Memory]:
     return [decode_record(Memory, each["memory"], owner) for each in data["results"]]
-
-
-def decode_hits(data: Json, owner: Owner) -> Sequence[Hit]:
-    return [decode_record(Hit, each, owner) for each in data["hits"]]
 
 
 def one(kind: type) -> Callable[[Json, Owner], Any]:

@@ -32,7 +32,7 @@ from wellkept.language.values import check_seconds, check_whole
 from wellkept.memory.remember import check_own, find_session_user
 from wellkept.model import AuditEvent, Captured, Detail, DetailPage, Owner
 from wellkept.prompt.rules_escaping import to_one_line
-from wellkept.prompt.rules_transcript_digest import cut_at_sentence
+from wellkept.prompt.rules_summaries import cut_at_sentence
 from wellkept.secrets.check import SecretGuard
 from wellkept.store.contents import ContentDraft
 from wellkept.upkeep.resting import GuardedModel

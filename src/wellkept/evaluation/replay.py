@@ -14,13 +14,13 @@ from itertools import groupby
 from time import perf_counter
 from typing import Any, Self
 
-from wellkept.api.agent_records import MAX_PAGE
+from wellkept.api.views import MAX_PAGE
 from wellkept.api.wellkept import Wellkept
 from wellkept.evaluation.scores import Answer, Usage, compute_metrics
 from wellkept.evaluation.sets import START, LabelledMemory, LabelledQuestion, LabelledSet
 from wellkept.memory.rules_kinds import RULES, check_kind
 from wellkept.model import Hit, Kind, Source
-from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.prompt.rules_summaries import clip_middle
 from wellkept.settings import Settings
 
 DEPTH = 50

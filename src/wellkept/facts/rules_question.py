@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wellkept.model import EndedAs, Json
-from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.prompt.rules_summaries import clip_middle
 
 MAX_CASES = 20
 """New statements in one question."""

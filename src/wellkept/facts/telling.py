@@ -34,11 +34,10 @@ from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.changes import CONTRADICTED, Changes, find_turns, propose_change, propose_end
-from wellkept.memory.remember import Edited, Remember
+from wellkept.memory.remember import Edited, Remember, Similar
 from wellkept.memory.rules_importance import rate_importance
 from wellkept.memory.rules_lifetime import LIFETIMES, Category, Lifetimes
 from wellkept.memory.rules_trust import find_instruction
-from wellkept.memory.similar import Similar
 from wellkept.model import AuditEvent, Change, ChangeCause, EndedAs, Forgotten, Kind, Memory, Origin, Owner, Role
 from wellkept.model.stored import Vector
 from wellkept.text_cache import cache_text

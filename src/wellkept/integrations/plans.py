@@ -17,7 +17,7 @@ from wellkept.errors import Conflict, Forbidden, Invalid, WellkeptError
 from wellkept.language.text import clean_text
 from wellkept.memory.rules_kinds import RULES
 from wellkept.model import Json, Kind, Origin, Role
-from wellkept.prompt.rules_transcript_digest import clip_middle
+from wellkept.prompt.rules_summaries import clip_middle
 from wellkept.tools.catalog import select_tools
 from wellkept.tools.spec import Tool
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from wellkept.knowledge.rules_chunking import check_categories
 from wellkept.knowledge.rules_passages import find_best_passages, query_terms
 from wellkept.language.values import check_limit, check_min_relevance, check_query
 from wellkept.memory.loop_guard import LoopGuard
-from wellkept.memory.rules_filters import DOCUMENT_FIELDS, Condition, Where, parse_filter
+from wellkept.memory.rules_filters import DOCUMENT_FIELDS, Condition, KnowledgeOptions, Where, parse_filter
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.model import Chunk, Document, HeldWord, Hit, Owner, Source
 from wellkept.model.stored import Vector
@@ -37,15 +37,6 @@ class Passage:
     def id(self) -> str:
         """Id of the document and position of the passage."""
         return f"{self.document.id}#{self.chunk.position}"
-
-
-class KnowledgeOptions(TypedDict, total=False):
-    """Options of a search for passages."""
-
-    categories: Collection[str]  # empty: all
-    where: Where  # only passages of documents that pass this filter
-    limit: int
-    min_relevance: float | None  # least score of each passage
 
 
 class PassageSearch:

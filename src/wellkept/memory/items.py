@@ -7,9 +7,9 @@ memory; the former one stays in its history.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, StoreTimeout
@@ -20,7 +20,7 @@ from wellkept.memory import rules_items as rules
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.remember import Remember, naming_item
 from wellkept.memory.rules_filters import Condition, Where, join_conditions, parse_filter
-from wellkept.memory.rules_items import IndexedFields, Namespace
+from wellkept.memory.rules_items import ItemDraft, Namespace, Place
 from wellkept.memory.rules_kinds import check_choice, check_moment
 from wellkept.model import AuditEvent, Item, Kind, Memory, Origin, Owner, Source, State
 from wellkept.recall.recall import Recall, RetrievalMarks
@@ -37,24 +37,6 @@ MAX_PAGE = 500
 MAX_OFFSET = 10_000
 PATHS = 1_000
 """Namespaces that are read at once."""
-
-Place: TypeAlias = tuple[Namespace, str]
-"""Namespace and key of an item."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemDraft:
-    """Unvalidated input for an item. A value of None deletes it."""
-
-    namespace: Namespace
-    key: str
-    value: Any
-    index: IndexedFields = None
-    ttl: float | None = None  # seconds; None: unlimited
-    refresh: bool = False  # reading it starts its lifetime again
-    version: int | None = None  # write only if the stored item has this version; 0: if there is none
-    origin: str | None = None
-    created_at: datetime | None = None  # of a new item; None: now
 
 
 class Items:

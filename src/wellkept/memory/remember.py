@@ -4,15 +4,20 @@ Before the transaction, a draft is validated by the rules of its kind, compared 
 (echoes), scanned for secrets and embedded. Inside the transaction, a note or core memory with the text of an existing
 one becomes that one, a correction ends the memory it corrects, the oldest memories beyond the limit are deleted, and an
 audit event is recorded.
+
+`Similar` looks for near-duplicates, so that they can be merged. It never waits for an embedder: memories are compared
+by their words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from wellkept.caller import current_caller
@@ -23,12 +28,14 @@ from wellkept.history.rules_history import describe_added
 from wellkept.language.names import check_user, is_step_reached, memory_seq
 from wellkept.language.text import content_hash, is_question
 from wellkept.language.values import check_whole
+from wellkept.memory import rules_duplicates as duplicates
 from wellkept.memory import rules_importance as importance
 from wellkept.memory import rules_kinds as kinds
 from wellkept.memory import rules_trust as trust
 from wellkept.memory.loop_guard import ECHO_REFUSED, LoopGuard
+from wellkept.memory.rules_kinds import UNIQUE
 from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes, find_category, find_lifetime, summarise_expired
-from wellkept.model import NO_USER, AuditEvent, Kind, Memory, Origin, Owner, Role, Scope
+from wellkept.model import NO_USER, AuditEvent, Kind, Match, Memory, Origin, Owner, Role, Scope
 from wellkept.model.stored import Encoded
 from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
@@ -580,3 +587,64 @@ def _find_identity(memory: Memory, position: int) -> object:
     if memory.kind not in kinds.UNIQUE or memory.supersedes is not None:
         return position
     return memory.kind, memory.user, memory.held_at is None, content_hash(memory.text)
+
+
+CANDIDATES = 10
+"""Candidates to compare; a near-duplicate ranks among the very nearest by its words."""
+
+log = logging.getLogger("wellkept")
+
+
+class Similar:
+    """Service that finds near-duplicates among an agent's memories of the same kind and user."""
+
+    def __init__(self, store: SqlStore, embedding: Embedding, now: Clock) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._now = now
+
+    def __call__(self, owner: Owner, memory: str | Memory, *, kinds: Collection[Kind] = ()) -> Sequence[Memory]:
+        """Return the near-duplicates of a memory, or of the one with this id, most similar first.
+
+        They are of the same kind, or of these `kinds`.
+
+        Raises: NotFound.
+        """
+        if isinstance(memory, str):
+            memory = self._store.get_memory(owner, memory)
+        known = {memory_seq(memory.id), memory_seq(memory.supersedes or "")}
+        seqs = {match.seq for match in self._find_candidates(memory.home, memory.text, kinds or [memory.kind])} - known
+        if not seqs:
+            return []
+        others = self._store.find_memories(owner, sorted(seqs)).values()
+        alike = [other for other in others if duplicates.is_near_duplicate(memory.text, other.text)]
+        return sorted(alike, key=lambda other: -duplicates.compute_similarity(memory.text, other.text))
+
+    def find_related(self, owner: Owner, text: str, *, kinds: Collection[Kind], limit: int) -> Sequence[Memory]:
+        """Return live memories that share words with a text or are near to it in meaning, oldest first."""
+        now, vector = self._now(), self._embedding.of_query(text)
+        self._embedding.prepare(owner)
+        found = [*self._store.search_memories(owner, text, kinds=kinds, now=now, limit=limit)]
+        if vector is not None:
+            found += self._store.nearest_memories(owner, vector, kinds=kinds, now=now, limit=limit)
+        # Half by words and half by meaning, if there are too many.
+        seqs = dict.fromkeys(match.seq for pair in zip_longest(found[:limit], found[limit:]) for match in pair if match)
+        return list(self._store.find_memories(owner, sorted([*seqs][:limit])).values())
+
+    def _find_candidates(self, owner: Owner, text: str, kinds: Collection[Kind]) -> Sequence[Match]:
+        # Every write asks, so nothing is embedded. Near-duplicates share most of their words.
+        return self._store.search_memories(owner, text, kinds=kinds, now=self._now(), limit=CANDIDATES)
+
+
+def find_lookalikes(similar: Callable[[Memory], Sequence[Memory]], kept: Memory) -> Sequence[Memory]:
+    """Return the near-duplicates of a memory that was just stored, for the answer to the write.
+
+    Never raises: the memory is already stored.
+    """
+    if kept.kind not in UNIQUE:
+        return ()
+    try:
+        return similar(kept)
+    except WellkeptError as error:
+        log.warning("Memory %s is stored but was not compared with others: %s", kept.id, error)
+        return ()

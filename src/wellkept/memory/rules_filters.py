@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
@@ -570,6 +570,15 @@ def _parse_json(value: object, fields: Fields, place: str = "", depth: int = 0) 
 
 
 NOT_ITEMS = Not(Comparison("kind", EQUAL, Kind.ITEM.value))
+
+
+class KnowledgeOptions(TypedDict, total=False):
+    """Options of a search for passages."""
+
+    categories: Collection[str]  # empty: all
+    where: Where  # only passages of documents that pass this filter
+    limit: int
+    min_relevance: float | None  # least score of each passage
 
 
 class MemoryFilters(TypedDict, total=False):

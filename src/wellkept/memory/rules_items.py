@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from wellkept.errors import Invalid
 from wellkept.language.values import MAX_SECONDS, check_storable
@@ -41,6 +42,9 @@ WRAPPED = "$value"
 Namespace = str | Sequence[str]
 """Namespace as callers give it: its names, or its path."""
 
+Place: TypeAlias = tuple[Namespace, str]
+"""Namespace and key of an item."""
+
 IndexedFields = Sequence[str] | Literal[False] | None
 """Fields of a value to search: paths such as `name` or `tags[*]`; None: all texts; False: none."""
 
@@ -54,6 +58,21 @@ NOT_JSON = (
 _STEP = re.compile(r"([^.\[\]]+)|\[(\*|-1|\d{1,6})\]")
 _BELOW = chr(ord(SEPARATOR) + 1)
 """Character behind the separator: the paths below "a" are those from "a/" to "a0"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDraft:
+    """Unvalidated input for an item. A value of None deletes it."""
+
+    namespace: Namespace
+    key: str
+    value: Any
+    index: IndexedFields = None
+    ttl: float | None = None  # seconds; None: unlimited
+    refresh: bool = False  # reading it starts its lifetime again
+    version: int | None = None  # write only if the stored item has this version; 0: if there is none
+    origin: str | None = None
+    created_at: datetime | None = None  # of a new item; None: now
 
 
 def join_names(names: Iterable[str]) -> str:

@@ -27,6 +27,10 @@ Place: TypeAlias = tuple[datetime, str]
 """Cursor of a listing by time: continue after this time and id, even if that record has been deleted."""
 
 
+ToolResult: TypeAlias = str | Mapping[str, str]
+"""Result of a tool for a prompt: its text, or `{"content": …, "name": …}`."""
+
+
 def place_of(session: Session) -> Place:
     """Return the cursor of a session."""
     return session.updated_at, session.id

@@ -1,47 +1,120 @@
-"""Working memory: assemble the prompt of one model call, fit it into the token budget and record it."""
+"""Working memory: assemble the prompt of one model call, fit it into the token budget and record it.
+
+Pieces that do not fit are stored as details, with a one-line reference in their place. Equal pieces of a session are
+stored once, as long as this process runs and the detail exists.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from wellkept.details.details import Details
 from wellkept.details.rules_keys import reference
-from wellkept.extension import Clock, TokenCounter
+from wellkept.errors import NotFound, ReadOnly
+from wellkept.extension import TokenCounter
 from wellkept.history.workflows import record_event
 from wellkept.language.names import check_session, memory_seq
 from wellkept.language.values import check_min_relevance
-from wellkept.memory.loop_guard import LoopGuard
 from wellkept.memory.rules_filters import Where, parse_filter
 from wellkept.memory.rules_importance import is_small_talk
 from wellkept.meter import METER
-from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Truncation, WorkingMemory
-from wellkept.prompt.fold import FoldTurns
-from wellkept.prompt.gather import Gather, PromptRequest, ToolResult
+from wellkept.model import NO_USER, AuditEvent, ContextCall, Owner, Role, Truncation, WorkingMemory
+from wellkept.model.stored import ToolResult
+from wellkept.prompt.gather import Gather, PromptRequest
 from wellkept.prompt.prompt_log import ContextCalls
-from wellkept.prompt.references import OffloadPieces
-from wellkept.prompt.rules_budget import check_budget, fit_window
-from wellkept.prompt.rules_fitter import FitCallbacks
-from wellkept.prompt.rules_prompt_log import build_blocks, stable_messages
-from wellkept.prompt.rules_rendering import Renderer
-from wellkept.prompt.rules_window import Piece, PromptPart, Window, check_participants, parse_layout
-from wellkept.recall.recall import RetrievalMarks
-from wellkept.settings import Settings
+from wellkept.prompt.rules_fitting import FitCallbacks, check_budget, fit_window
+from wellkept.prompt.rules_window import (
+    REMEMBERED,
+    Form,
+    Piece,
+    PromptPart,
+    Renderer,
+    Window,
+    build_blocks,
+    check_participants,
+    parse_layout,
+    stable_messages,
+    text_digest,
+)
+from wellkept.prompt.summaries import FoldTurns
+from wellkept.shared import Shared
 
 if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
+    pass
 
-REMEMBERED = (
-    PromptPart.CORE,
-    PromptPart.JOURNAL,
-    PromptPart.NOTES,
-    PromptPart.PROFILE,
-    PromptPart.MEMORIES,
-    PromptPart.KNOWLEDGE,
-)
-"""Parts that come from memory; the loop guard recognises their text when it comes back."""
+MAX_REMEMBERED = 10_000
+"""Number of stored texts remembered, so that they are not stored again."""
+
+log = logging.getLogger("wellkept")
+
+CONVERSATION, MESSAGE, TOOL_RESULT, MEMORIES = "conversation", "message", "tool_result", "memories"
+
+
+class OffloadPieces:
+    """Service that stores pieces as a detail and returns its reference."""
+
+    def __init__(self, details: Details) -> None:
+        self._details = details
+        self._lock = threading.Lock()
+        self._keys: OrderedDict[tuple[Owner, str, str], str] = OrderedDict()
+
+    def __call__(self, owner: Owner, session_id: str, pieces: Sequence[Piece], what: str) -> str:
+        """Return the placeholder of a detail that holds these pieces; empty if the store is read-only.
+
+        Raises: StoreError.
+        """
+        text = _join_pieces(pieces)
+        cache_key = owner, session_id, text_digest(text)
+        with self._lock:
+            key = self._keys.get(cache_key)
+        if key is None or not self._has_detail(owner, key):
+            type = _detail_type(pieces)
+            try:
+                key = self._details.store(owner, text, description=what, type=type, session_id=session_id or None).key
+            except ReadOnly as error:
+                log.warning("Pieces were left out of a prompt without a reference: %s", error)
+                return ""
+            with self._lock:
+                self._keys[cache_key] = key
+                if len(self._keys) > MAX_REMEMBERED:
+                    self._keys.popitem(last=False)
+        return reference(key, what)
+
+    def forget(self, tenant: str) -> None:
+        """Drop the remembered keys of a tenant; the details themselves stay."""
+        with self._lock:
+            for cache_key in [cache_key for cache_key in self._keys if cache_key[0].tenant == tenant]:
+                del self._keys[cache_key]
+
+    def _has_detail(self, owner: Owner, key: str) -> bool:
+        try:
+            return self._details.get(owner, key).is_active
+        except NotFound:
+            return False
+
+
+def _join_pieces(pieces: Sequence[Piece]) -> str:
+    """Join pieces to one text. A single tool result stays unchanged, so that JSON stays JSON; turns name the role."""
+    if len(pieces) == 1 and pieces[0].form is not Form.TURN:
+        return pieces[0].text
+    return "\n\n".join(
+        f"Turn {piece.turn}, {piece.role}:\n{piece.text}" if piece.form is Form.TURN else piece.text for piece in pieces
+    )
+
+
+def _detail_type(pieces: Sequence[Piece]) -> str:
+    if pieces[0].form is not Form.ITEM:
+        return CONVERSATION
+    if pieces[0].role == Role.USER:
+        return MESSAGE
+    return MEMORIES if pieces[0].memory is not None and pieces[0].memory.role is not Role.TOOL_RESULT else TOOL_RESULT
 
 
 class Assemble:
@@ -49,23 +122,20 @@ class Assemble:
 
     def __init__(
         self,
-        store: SqlStore,
-        now: Clock,
-        *,
+        shared: Shared,
         gather: Gather,
         fold: FoldTurns,
         move: OffloadPieces,
-        settle: Callable[[Owner], None],
-        tokens: TokenCounter,
-        loop_guard: LoopGuard,
-        retrieval_marks: RetrievalMarks,
         calls: ContextCalls,
-        settings: Settings,
+        tokens: TokenCounter,
+        *,
+        settle: Callable[[Owner], None],
     ) -> None:
-        self._store, self._now, self._gather, self._fold, self._move = store, now, gather, fold, move
-        self._settle = settle
-        self._tokens, self._loop_guard, self._retrieval_marks, self._calls = tokens, loop_guard, retrieval_marks, calls
-        self._budget, self._layout = settings.context_budget, settings.context_layout
+        """Set up; `settle` waits for what a turn of this moment ends."""
+        self._store, self._now, self._settings = shared.store, shared.now, shared.settings
+        self._loop_guard, self._retrieval_marks = shared.loop_guard, shared.retrieval_marks
+        self._gather, self._fold, self._move, self._calls = gather, fold, move, calls
+        self._tokens, self._settle = tokens, settle
 
     def __call__(
         self,
@@ -102,8 +172,8 @@ class Assemble:
             system_prompt=system_prompt,
             tool_results=tool_results,
             participants=check_participants([] if participants is None else participants),
-            layout=parse_layout(self._layout if layout is None else layout),
-            budget=check_budget(self._budget if budget is None else budget),
+            layout=parse_layout(self._settings.context_layout if layout is None else layout),
+            budget=check_budget(self._settings.context_budget if budget is None else budget),
             now=self._now(),
             min_relevance=min_relevance,
             where=parse_filter(where),

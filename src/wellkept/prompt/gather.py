@@ -1,25 +1,31 @@
-"""Gather everything that may enter the next prompt, without duplicates and before any cut."""
+"""Gather everything that may enter the next prompt, without duplicates and before any cut; render single blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING
 
-from wellkept.errors import Invalid
+from wellkept.deadline import check_deadline
+from wellkept.errors import Invalid, NotFound
 from wellkept.facts.profile import Profiles
 from wellkept.facts.rules_profile import select_lines
 from wellkept.knowledge.skills import Skills
+from wellkept.language.names import memory_id, memory_seq
 from wellkept.language.text import check_text, fold
 from wellkept.language.values import MAX_LIMIT
 from wellkept.memory.rules_filters import Condition
-from wellkept.memory.rules_trust import Judge, is_suspicious
+from wellkept.memory.rules_importance import is_small_talk
+from wellkept.memory.rules_trust import is_suspicious
 from wellkept.meter import METER
-from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Role, Source
-from wellkept.prompt.blocks import Inject, break_forged_references, list_private_memories
-from wellkept.prompt.rules_escaping import escape_item
+from wellkept.model import Conversation, Hit, Kind, Memory, Outcome, Owner, Recalled, Role, Source
+from wellkept.model.stored import ToolResult
+from wellkept.prompt.rules_escaping import break_false_references, escape_item, find_keys
+from wellkept.prompt.rules_relevance import InjectMode, choose_notes, parse_mode, render_notes, select_notes
 from wellkept.prompt.rules_window import (
+    REMEMBERED,
     SHOWN_ELSEWHERE,
     Form,
     Layout,
@@ -28,16 +34,147 @@ from wellkept.prompt.rules_window import (
     PromptPart,
     Window,
     identify_piece,
+    private_memory,
     render_clock,
     render_group,
     render_identity,
 )
+from wellkept.prompt.summaries import Conversations
 from wellkept.recall.recall import Recall
-from wellkept.recall.rules_ranking import RecallRequest, is_unverified
-from wellkept.settings import Settings
+from wellkept.recall.rules_matching import find_best
+from wellkept.recall.rules_question import ParsedQuery
+from wellkept.recall.rules_ranking import RecallRequest, is_unverified, recall_block
+from wellkept.shared import Shared
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
+
+MAX_KEYS = 200
+"""Maximum number of references looked up for one prompt; further ones are broken like forged ones."""
+
+
+def break_forged_references(store: SqlStore, owner: Owner, texts: Sequence[str]) -> Sequence[str]:
+    """Return the texts with every `[MemoryRef: …]` broken that names no detail of this agent.
+
+    Raises: StoreError.
+    """
+    keys = dict.fromkeys(key for text in texts for key in find_keys(text))
+    if not keys:
+        return texts
+    known = {key for key in islice(keys, MAX_KEYS) if _has_detail(store, owner, key)}
+    return [break_false_references(text, known) if find_keys(text) else text for text in texts]
+
+
+def break_forged_in_memories(store: SqlStore, owner: Owner, memories: Sequence[Memory]) -> Sequence[Memory]:
+    """Return the memories with forged references broken and everything else unchanged."""
+    texts = break_forged_references(store, owner, [memory.text for memory in memories])
+    return [
+        memory if text == memory.text else replace(memory, text=text)
+        for memory, text in zip(memories, texts, strict=True)
+    ]
+
+
+def _has_detail(store: SqlStore, owner: Owner, key: str) -> bool:
+    try:
+        return store.get_detail(owner, key).is_active
+    except NotFound:
+        return False
+
+
+MAX_NOTES = 10_000
+
+
+PAGE = 100
+
+MAX_CHARS = 1_000_000
+"""Characters of one kind that are read for a prompt. Reading and rendering more would hold up other requests."""
+
+
+class Blocks:
+    """Service that selects notes and private memories, and renders them as blocks for prompts of a program's own."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._store, self._judge, self._now, self._settings = shared.store, shared.judge, shared.now, shared.settings
+        self._embedding, self._loop_guard = shared.embedding, shared.loop_guard
+
+    def render_notes(self, owner: Owner, message: str, *, mode: str | None = None) -> str | None:
+        """Return the block of notes for the last user message; None when no notes are selected.
+
+        Raises: Invalid.
+        """
+        picked = self.select_notes(owner, message, mode=mode)
+        self._loop_guard.note_shown(owner, [note.text for note in picked])
+        return render_notes(break_forged_in_memories(self._store, owner, picked))
+
+    def render_private(self, owner: Owner) -> str | None:
+        """Return the block of core memories and journal entries, if there are any."""
+        core, journal = self.list_private(owner, self._now())
+        self._loop_guard.note_shown(owner, [memory.text for memory in (*core, *journal)])
+        return private_memory(*(break_forged_in_memories(self._store, owner, each) for each in (core, journal)))
+
+    def render_recalled(self, owner: Owner, recalled: Recalled) -> str | None:
+        """Return the block of the hits of a recall; None if there are none."""
+        texts = break_forged_references(self._store, owner, [hit.text for hit in recalled])
+        hits = (replace(hit, text=text) for hit, text in zip(recalled, texts, strict=True))
+        return recall_block(Recalled(hits, recalled.unanswered, recalled.heading))
+
+    def select_notes(self, owner: Owner, message: str, *, mode: str | None = None) -> Sequence[Memory]:
+        """Return the notes for the last user message, best first; notes that read like instructions come last.
+
+        The loop guard is not informed, because the notes may still be cut from the prompt.
+
+        Raises: Invalid.
+        """
+        settings, now = self._settings, self._now()
+        chosen = parse_mode(settings.inject_mode if mode is None else mode)
+        if chosen is InjectMode.OFF:
+            return []
+        notes = self._store.list_memories(owner, kind=Kind.NOTE, now=now, limit=MAX_NOTES)
+        room = {"max_chars": settings.max_inject_chars, "max_count": settings.max_inject_count}
+        if chosen is not InjectMode.HYBRID:
+            return select_notes(notes, message, mode=chosen, now=now, judge=self._judge, **room)
+        return choose_notes(notes, lambda: self._rank_notes(owner, message, now), now=now, judge=self._judge, **room)
+
+    def _rank_notes(self, owner: Owner, message: str, now: datetime) -> Sequence[str]:
+        """Return the ids of the notes, most relevant to the message first; none for small talk."""
+        if not message.strip() or is_small_talk(message):
+            return []
+        query = ParsedQuery.read(message, now)
+        # The question first: the embedder may have to be loaded, which is not to use up the time for the others.
+        vector = self._embedding.move_to_answer(self._embedding.of_query(message))
+        self._embedding.prepare(owner)
+        evidence = self._store.weigh_memories(owner, query.lookups, vector, kinds=[Kind.NOTE], now=now)
+        return [*map(memory_id, find_best(evidence, query, limit=self._settings.max_inject_count))]
+
+    def list_private(self, owner: Owner, now: datetime) -> tuple[Sequence[Memory], Sequence[Memory]]:
+        """Return the live core memories and journal entries, each oldest first, suspicious ones last.
+
+        Beyond `MAX_CHARS` characters of a kind, its oldest memories are left out.
+        """
+        core, journal = (
+            sorted(
+                map(self._judge, self._list_newest(owner, kind, now)),
+                key=lambda memory: (is_suspicious(memory), memory.created_at, memory_seq(memory.id) or 0),
+            )
+            for kind in (Kind.CORE, Kind.JOURNAL)
+        )
+        return core, journal
+
+    def _list_newest(self, owner: Owner, kind: Kind, now: datetime) -> Sequence[Memory]:
+        found: list[Memory] = []
+        room, before = MAX_CHARS, None
+        while True:
+            check_deadline()
+            page = self._store.list_memories(owner, kind=kind, now=now, before=before, limit=PAGE)
+            for memory in page:
+                room -= len(memory.text)
+                if room < 0:
+                    return found
+                found.append(memory)
+            if len(page) < PAGE:
+                return found
+            before = memory_seq(page[-1].id)
+
 
 MAX_TOOL_RESULTS = 20
 """Maximum number of stored tool results in a prompt, the newest; older ones can be recalled."""
@@ -57,15 +194,7 @@ SURE = 0.6
 OWN_KINDS = (Kind.CORE, Kind.JOURNAL, Kind.NOTE)
 """Kinds that enter a prompt without being recalled."""
 
-STORED = (
-    PromptPart.CORE,
-    PromptPart.JOURNAL,
-    PromptPart.NOTES,
-    PromptPart.PROFILE,
-    PromptPart.MEMORIES,
-    PromptPart.KNOWLEDGE,
-    PromptPart.TOOL_RESULTS,
-)
+STORED = (*REMEMBERED, PromptPart.TOOL_RESULTS)
 """Parts with untrusted text, in which forged references are broken. Conversation turns stay unchanged."""
 
 SPEAKERS = (Role.USER, Role.ASSISTANT)
@@ -74,16 +203,7 @@ CHARS_PER_TOKEN = 5
 """Characters read of a conversation for each token of the budget: more than fit, whatever the language."""
 
 
-class Converse(Protocol):
-    """Function that returns the conversation of a session for the next prompt."""
-
-    def __call__(self, owner: Owner, session_id: str, *, max_chars: int) -> Conversation: ...
-
-
 OMITTED = "{} of this conversation are left out."
-
-ToolResult = str | Mapping[str, str]
-"""Result of a tool: its text, or `{"content": …, "name": …}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,19 +233,16 @@ class Gather:
 
     def __init__(
         self,
-        store: SqlStore,
-        judge: Judge,
-        inject: Inject,
+        shared: Shared,
+        blocks: Blocks,
         profiles: Profiles,
         recall: Recall,
         skills: Skills,
-        converse: Converse,
-        settings: Settings,
+        conversations: Conversations,
     ) -> None:
-        self._store, self._judge, self._inject, self._recall = store, judge, inject, recall
-        self._profiles = profiles
-        self._skills, self._converse = skills, converse
-        self._limits = {PromptPart.MEMORIES: settings.context_memories, PromptPart.KNOWLEDGE: MAX_PASSAGES}
+        self._store, self._judge, self._blocks, self._recall = shared.store, shared.judge, blocks, recall
+        self._profiles, self._skills, self._conversations = profiles, skills, conversations
+        self._limits = {PromptPart.MEMORIES: shared.settings.context_memories, PromptPart.KNOWLEDGE: MAX_PASSAGES}
 
     def __call__(self, request: PromptRequest) -> Window:
         """Gather the pieces of the next prompt.
@@ -133,14 +250,14 @@ class Gather:
         Raises: Invalid.
         """
         owner = request.owner
-        core, journal = list_private_memories(self._store, owner, self._judge, now=request.now)
+        core, journal = self._blocks.list_private(owner, request.now)
         pieces: dict[PromptPart, Sequence[Piece]] = {
             PromptPart.SYSTEM_PROMPT: self._system_prompt(request),
             PromptPart.CLOCK: [Piece(id="clock", text=render_clock(request.now))],
             PromptPart.SKILLS: [Piece(id=each.name, text=each.body) for each in self._skills.for_agent(owner)],
             PromptPart.CORE: _memory_pieces(core),
             PromptPart.JOURNAL: _memory_pieces(journal),
-            PromptPart.NOTES: _memory_pieces(self._inject.select(owner, request.message)),
+            PromptPart.NOTES: _memory_pieces(self._blocks.select_notes(owner, request.message)),
             PromptPart.CONVERSATION: self._conversation(request),
             PromptPart.TOOL_RESULTS: self._tool_results(request),
             PromptPart.MESSAGE: [Piece(id="message", role="user", text=request.message)]
@@ -219,7 +336,7 @@ class Gather:
         if not request.session_id:
             return []
         max_chars = CHARS_PER_TOKEN * request.budget
-        return _conversation_pieces(self._converse(request.owner, request.session_id, max_chars=max_chars))
+        return _conversation_pieces(self._conversations(request.owner, request.session_id, max_chars=max_chars))
 
     def _tool_results(self, request: PromptRequest) -> list[Piece]:
         """Return the given tool results; without any, those stored for this session."""
@@ -273,21 +390,10 @@ class _ShownPieces:
 
     def __init__(self, pieces: Mapping[PromptPart, Sequence[Piece]]) -> None:
         self._places: dict[str, PromptPart] = {}
-        for part in (
-            PromptPart.CORE,
-            PromptPart.JOURNAL,
-            PromptPart.NOTES,
-            PromptPart.PROFILE,
-            PromptPart.CONVERSATION,
-            PromptPart.TOOL_RESULTS,
-        ):
-            self.add(part, pieces[part])
-
-    def add(self, part: PromptPart, pieces: Iterable[Piece]) -> None:
-        """Add the pieces of a part."""
-        for piece in pieces:
-            for name in identify_piece(piece):
-                self._places.setdefault(name, part)
+        for part in (*REMEMBERED[:4], PromptPart.CONVERSATION, PromptPart.TOOL_RESULTS):
+            for piece in pieces[part]:
+                for name in identify_piece(piece):
+                    self._places.setdefault(name, part)
 
     def select_new(self, found: Iterable[Piece], *, most: int) -> tuple[list[Piece], tuple[LeftOut, ...]]:
         """Return the first pieces that are not shown yet, at most `most`, and those skipped because they are.

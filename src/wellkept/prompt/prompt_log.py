@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from wellkept.errors import NotFound
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import memory_seq
 from wellkept.model import BackgroundStatus, BlockItem, ContextCall, Message, Owner
-from wellkept.prompt.rules_prompt_log import digest
+from wellkept.prompt.rules_window import text_digest
 from wellkept.upkeep.background import Queue
 
 if TYPE_CHECKING:
@@ -21,12 +21,15 @@ MAX_WAITING = 1_000
 """Maximum number of queued calls, while their agent does not exist or the store fails; the oldest are dropped first."""
 
 
+CHANGED, GONE = "changed", "gone"
+_TURNS = re.compile(r"turns? (\d+)(?: to (\d+))?")
+
+
 class ContextCalls:
     """Log of context calls: the stored ones and those queued for writing."""
 
-    def __init__(self, store: SqlStore, *, keep: int) -> None:
-        self._store = store
-        self._keep = keep
+    def __init__(self, store: SqlStore, skills: Skills, *, keep: int) -> None:
+        self._store, self._skills, self._keep = store, skills, keep
         self._writer = Queue[Owner, Sequence[ContextCall]](
             lambda owner, calls: store.add_context_calls(owner, calls, keep=keep),
             merge=lambda older, newer: [*older, *newer][-keep:],
@@ -54,12 +57,23 @@ class ContextCalls:
     ) -> Sequence[ContextCall]:
         """Return the latest calls, newest first; `item` is that of the store."""
         unwritten = [
-            call if item is None else _drop_items(call, item)
+            call if item is None else _replace_items(call, lambda items: [each for each in items if each.id == item])
             for call in reversed(self._unwritten(owner))
             if session_id in ("", call.session_id) and (not before or call.id < before)
         ]
         stored = self._store.list_context_calls(owner, session_id=session_id, before=before, limit=limit, item=item)
         return [*unwritten, *stored][:limit] if unwritten else stored
+
+    def inspect(self, owner: Owner, id: str) -> ContextCall:
+        """Return a call with each item's current text, marked if it changed or is gone.
+
+        Raises: NotFound.
+        """
+        call = self.get(owner, id)
+        texts = dict(self._texts(owner, call))
+        return _replace_items(
+            call, lambda items: [_with_current_text(item, texts.get((item.source, item.id))) for item in items]
+        )
 
     def flush(self, tenant: str) -> None:
         """Write the queued calls of one tenant; calls that cannot be written stay queued."""
@@ -85,39 +99,6 @@ class ContextCalls:
         error = self._writer.flush(lambda each: each == owner.whole)
         waiting = () if error is None else self._writer.peek(owner.whole) or ()
         return [call for call in waiting if owner.has(call.user)]
-
-
-def _drop_items(call: ContextCall, item: str) -> ContextCall:
-    blocks = (replace(block, items=tuple(each for each in block.items if each.id == item)) for block in call.blocks)
-    return replace(call, blocks=tuple(blocks))
-
-
-CHANGED, GONE = "changed", "gone"
-_TURNS = re.compile(r"turns? (\d+)(?: to (\d+))?")
-
-
-class InspectContextCall:
-    """Service that returns a recorded call with the current texts of its items."""
-
-    def __init__(self, store: SqlStore, skills: Skills, calls: ContextCalls) -> None:
-        self._store = store
-        self._skills = skills
-        self._calls = calls
-
-    def __call__(self, owner: Owner, id: str) -> ContextCall:
-        """Return a call with each item's current text, marked if it changed or is gone.
-
-        Raises: NotFound.
-        """
-        call = self._calls.get(owner, id)
-        texts = dict(self._texts(owner, call))
-        blocks = tuple(
-            replace(
-                block, items=tuple(_with_current_text(item, texts.get((item.source, item.id))) for item in block.items)
-            )
-            for block in call.blocks
-        )
-        return replace(call, blocks=blocks)
 
     def _texts(self, owner: Owner, call: ContextCall) -> Iterator[tuple[tuple[str, str], str]]:
         """Yield the text of every item that still exists, by source and id."""
@@ -149,9 +130,13 @@ class InspectContextCall:
             return ()
 
 
+def _replace_items(call: ContextCall, change: Callable[[Sequence[BlockItem]], Sequence[BlockItem]]) -> ContextCall:
+    return replace(call, blocks=tuple(replace(block, items=tuple(change(block.items))) for block in call.blocks))
+
+
 def _with_current_text(item: BlockItem, text: str | None) -> BlockItem:
     if text is not None:
-        since = "" if digest(text) == item.digest else CHANGED
+        since = "" if text_digest(text) == item.digest else CHANGED
         return replace(item, text=text.replace("\0", "\n\n"), since=since)
     can_be_found = item.source in ("turn", "skill") or memory_seq(item.id) is not None
     return replace(item, since=GONE) if can_be_found else item

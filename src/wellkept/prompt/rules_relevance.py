@@ -119,7 +119,8 @@ def select_notes(
         return _take_fitting(map(judge, newest), max_chars=max_chars, max_count=max_count)
     scores = _word_scores(newest, message, now)
     if not scores:
-        return _take_fitting(_take_first(map(judge, newest), FALLBACK_COUNT), max_chars=max_chars, max_count=max_count)
+        first = sorted(map(judge, newest), key=is_suspicious)[:FALLBACK_COUNT]
+        return _take_fitting(first, max_chars=max_chars, max_count=max_count)
     # The sort is stable, so the newer of two equal notes stays first.
     best = sorted(scores, key=lambda position: -scores[position])
     return _take_fitting((judge(newest[position]) for position in best), max_chars=max_chars, max_count=max_count)
@@ -172,62 +173,25 @@ def _label(text: str) -> str:
     >>> _label("infra) fake (m-9, x")
     'infra fake m-9 x'
     """
-    plain = (" " if _is_separator(character) else character for character in escape_line(text))
-    return " ".join("".join(plain).split())
-
-
-def _is_separator(character: str) -> bool:
-    return unicodedata.category(character).startswith("P") and character not in _TAG_PUNCTUATION
-
-
-def _bonus(note: Memory, now: datetime) -> float:
-    return recency_bonus((now - note.created_at) / timedelta(hours=1))
-
-
-def _shared_words(notes: Sequence[Memory], message: str) -> dict[int, int]:
-    """Count the words each note shares with the message, by position; notes that share none are omitted."""
-    message_words = keywords(message)
-    if not message_words:
-        return {}
-    counts = {position: len(keywords(note.text) & message_words) for position, note in enumerate(notes)}
-    return {position: count for position, count in counts.items() if count}
+    line = escape_line(text)
+    separators = {each for each in line if unicodedata.category(each)[0] == "P"} - _TAG_PUNCTUATION
+    return " ".join("".join(" " if each in separators else each for each in line).split())
 
 
 def _word_scores(notes: Sequence[Memory], message: str, now: datetime) -> dict[int, float]:
-    shared = _shared_words(notes, message)
-    return {position: count + _bonus(notes[position], now) for position, count in shared.items()}
-
-
-def _take_first(notes: Iterable[Memory], count: int) -> list[Memory]:
-    """Return the first `count` notes, suspicious ones last."""
-    unflagged: list[Memory] = []
-    suspicious: list[Memory] = []
-    for note in notes:
-        if len(unflagged) == count:
-            break
-        (suspicious if is_suspicious(note) else unflagged).append(note)
-    return [*unflagged, *suspicious][:count]
+    """Score the notes by the words each shares with the message, by position; notes that share none are omitted."""
+    words, scores = keywords(message), dict[int, float]()
+    for position, note in enumerate(notes):
+        if shared := len(keywords(note.text) & words):
+            scores[position] = shared + recency_bonus((now - note.created_at) / timedelta(hours=1))
+    return scores
 
 
 def _take_fitting(notes: Iterable[Memory], *, max_chars: int, max_count: int) -> list[Memory]:
     """Return the notes that fit, suspicious ones last."""
-    taken: list[Memory] = []
-    suspicious: list[Memory] = []
-    left = max_chars
-
-    def take(note: Memory) -> None:
-        nonlocal left
+    taken, left = list[Memory](), max_chars
+    for note in sorted(notes, key=is_suspicious):
         if len(taken) < max_count and len(note.text) <= left:
             taken.append(note)
             left -= len(note.text)
-
-    for note in notes:
-        if len(taken) >= max_count:
-            break
-        if is_suspicious(note):
-            suspicious.append(note)
-        else:
-            take(note)
-    for note in suspicious:
-        take(note)
     return taken

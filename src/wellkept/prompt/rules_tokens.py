@@ -1,7 +1,9 @@
-"""Count the tokens of texts, messages and tools."""
+"""Count the tokens of texts, messages and tools, and check the images that a prompt carries."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import math
 import re
@@ -9,7 +11,69 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.prompt.rules_images import size_of_base64
+from wellkept.model import Image
+
+MAX_IMAGES = 8
+MAX_IMAGE_BYTES = 5 * 1024 * 1024
+KINDS = "PNG, JPEG, GIF or WebP"
+
+_MAGIC: Mapping[str, Callable[[bytes], bool]] = {
+    "image/png": lambda start: start.startswith(b"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": lambda start: start.startswith(b"\xff\xd8\xff"),
+    "image/gif": lambda start: start.startswith((b"GIF87a", b"GIF89a")),
+    "image/webp": lambda start: start[:4] == b"RIFF" and start[8:12] == b"WEBP",
+}
+
+
+def check_image(content: bytes, *, number: int = 1) -> Image:
+    """Check an image by its first bytes and its size; `number` identifies it in error messages.
+
+    >>> check_image(b"GIF89a...").media_type
+    'image/gif'
+
+    Raises: Invalid.
+    """
+    if len(content) > MAX_IMAGE_BYTES:
+        max_mib = MAX_IMAGE_BYTES // 1024 // 1024
+        raise Invalid(f"Image {number} is too large: at most {max_mib} MiB are accepted.")
+    for media_type, matches in _MAGIC.items():
+        if matches(content[:16]):
+            return Image(content=content, media_type=media_type)
+    raise Invalid(f"Image {number} is none that can be shown to a model; send a {KINDS} file.")
+
+
+def decode_image(text: str, *, number: int = 1) -> Image:
+    """Decode an image from base64 or a `data:` URL; other URLs are never fetched.
+
+    Raises: Invalid.
+    """
+    if not isinstance(text, str):
+        raise Invalid(f"Image {number} is a text: base64, or a data: address.")
+    head, comma, payload = text.partition(",")
+    if text[:5].lower() != "data:":
+        payload = text
+    elif not comma or not head.lower().endswith(";base64"):
+        raise Invalid(f"Image {number} is a data: address without base64; send data:image/png;base64,… instead.")
+    if "://" in text[:20]:
+        raise Invalid(f"Image {number} is an address; nothing is fetched from there. Send the image itself in base64.")
+    if len(payload) > MAX_IMAGE_BYTES * 4 // 3 + 1024:
+        return check_image(b"\0" * (MAX_IMAGE_BYTES + 1), number=number)
+    try:
+        content = base64.b64decode("".join(payload.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise Invalid(f"Image {number} is not valid base64.") from None
+    return check_image(content, number=number)
+
+
+def check_images(images: Sequence[Image]) -> Sequence[Image]:
+    """Check the number of images.
+
+    Raises: Invalid when there are too many.
+    """
+    if len(images) > MAX_IMAGES:
+        raise Invalid(f"A prompt has at most {MAX_IMAGES} images, not {len(images)}.")
+    return images
+
 
 BYTES_PER_TOKEN = 4
 JSON_SURCHARGE_PERCENT = 10
@@ -73,7 +137,7 @@ MAX_IMAGE_TOKENS = 1600
 """Anthropic: scale the long side down to 1568 and count one token per 750 pixels, at most 1600."""
 
 UNKNOWN_SIZE = (1024, 1024)
-"""Assumed size of a remote image without a declared size."""
+"""Assumed size of an image without a declared size."""
 
 _TEXTS = ("text", "thinking", "refusal", "reasoning", "summary_text")
 _CALLS = ("tool_use", "server_tool_use", "function_call")
@@ -160,15 +224,11 @@ def _openai_part_tokens(part: Mapping[str, Any]) -> int:
 
 
 def _image_size(part: Mapping[str, Any], source: object) -> tuple[int, int]:
-    """Return the declared size of an image, else the size in its header, else `UNKNOWN_SIZE`."""
-    image_source = source if isinstance(source, Mapping) else {}
-    for each in (image_source, part):
-        sides = each.get("width"), each.get("height")
-        if all(isinstance(side, int) and side > 0 for side in sides):
+    """Return the size that a message declares for an image, or `UNKNOWN_SIZE`."""
+    for each in (source, part):
+        sides = (each.get("width"), each.get("height")) if isinstance(each, Mapping) else ()
+        if sides and all(isinstance(side, int) and side > 0 for side in sides):
             return sides  # type: ignore[return-value]
-    encoded = image_source.get("url") or image_source.get("data")
-    if isinstance(encoded, str) and not encoded.startswith(("http://", "https://")):
-        return size_of_base64(encoded) or UNKNOWN_SIZE
     return UNKNOWN_SIZE
 
 

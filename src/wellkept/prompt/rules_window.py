@@ -1,20 +1,24 @@
-"""Prompt windows: their parts, pieces, blocks and layouts."""
+"""Prompt windows: their parts, pieces and layouts, rendered as messages, counted and described for the log."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import groupby
 
+from wellkept.details.rules_keys import PREFIX, find_references
 from wellkept.errors import Invalid
 from wellkept.facts.rules_profile import PROFILE_HEADING
 from wellkept.language.text import check_text, fold
 from wellkept.memory.rules_trust import UNVERIFIED, provenance
-from wellkept.model import Json, Memory
+from wellkept.model import Block, BlockItem, Json, Memory
 from wellkept.prompt.rules_escaping import CONTINUED, escape_item, escape_line, to_one_line, wrap_block
 from wellkept.prompt.rules_relevance import render_notes
+from wellkept.prompt.rules_tokens import REPLY_TOKENS, CountText, count_message
 
 
 def private_memory(core: Sequence[Memory], journal: Sequence[Memory]) -> str | None:
@@ -68,32 +72,39 @@ class PromptPart(StrEnum):
 
 NEVER_CUT = (PromptPart.SYSTEM_PROMPT, PromptPart.CLOCK, PromptPart.SKILLS, PromptPart.MESSAGE)
 
-BLOCKS: Mapping[Layout, Sequence[tuple[str, tuple[PromptPart, ...]]]] = {
+REMEMBERED = (
+    PromptPart.CORE,
+    PromptPart.JOURNAL,
+    PromptPart.NOTES,
+    PromptPart.PROFILE,
+    PromptPart.MEMORIES,
+    PromptPart.KNOWLEDGE,
+)
+"""Parts that come from memory."""
+
+_Blocks = Sequence[tuple[str, tuple[PromptPart, ...]]]
+
+
+def _list_blocks(*parts: PromptPart) -> _Blocks:
+    return [(part.value, (part,)) for part in parts]
+
+
+_IN_TALK = (PromptPart.CONVERSATION, PromptPart.TOOL_RESULTS)
+BLOCKS: Mapping[Layout, _Blocks] = {
     Layout.STANDARD: (
-        ("system_prompt", (PromptPart.SYSTEM_PROMPT, PromptPart.CLOCK)),
-        ("skills", (PromptPart.SKILLS,)),
+        (PromptPart.SYSTEM_PROMPT.value, (PromptPart.SYSTEM_PROMPT, PromptPart.CLOCK)),
+        *_list_blocks(PromptPart.SKILLS),
         ("private_memory", (PromptPart.CORE, PromptPart.JOURNAL)),
-        ("notes", (PromptPart.NOTES,)),
-        ("profile", (PromptPart.PROFILE,)),
-        ("memories", (PromptPart.MEMORIES,)),
-        ("knowledge", (PromptPart.KNOWLEDGE,)),
-        ("conversation", (PromptPart.CONVERSATION,)),
-        ("tool_results", (PromptPart.TOOL_RESULTS,)),
-        ("message", (PromptPart.MESSAGE,)),
+        *_list_blocks(*REMEMBERED[2:], *_IN_TALK, PromptPart.MESSAGE),
     ),
-    Layout.CACHE_STABLE: (
-        ("system_prompt", (PromptPart.SYSTEM_PROMPT,)),
-        ("skills", (PromptPart.SKILLS,)),
-        ("core", (PromptPart.CORE,)),
-        ("conversation", (PromptPart.CONVERSATION,)),
-        ("tool_results", (PromptPart.TOOL_RESULTS,)),
-        ("clock", (PromptPart.CLOCK,)),
-        ("journal", (PromptPart.JOURNAL,)),
-        ("notes", (PromptPart.NOTES,)),
-        ("profile", (PromptPart.PROFILE,)),
-        ("memories", (PromptPart.MEMORIES,)),
-        ("knowledge", (PromptPart.KNOWLEDGE,)),
-        ("message", (PromptPart.MESSAGE,)),
+    Layout.CACHE_STABLE: _list_blocks(
+        PromptPart.SYSTEM_PROMPT,
+        PromptPart.SKILLS,
+        PromptPart.CORE,
+        *_IN_TALK,
+        PromptPart.CLOCK,
+        *REMEMBERED[1:],
+        PromptPart.MESSAGE,
     ),
 }
 """Blocks of each layout in order, with the parts they consist of."""
@@ -282,3 +293,153 @@ def _memories(pieces: Sequence[Piece]) -> list[Memory]:
 def _without_brackets(text: str) -> str:
     """Replace brackets in a label, which could end it early."""
     return escape_line(re.sub(r"[()\[\]]", " ", text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedBlock:
+    """One block rendered as messages."""
+
+    name: str
+    messages: Sequence[Json]
+    tokens: int
+    references: frozenset[str]  # keys of the references it mentions
+
+
+class Renderer:
+    """Renderer with a cache, for windows that differ little, such as the steps of fitting one."""
+
+    def __init__(self, count: CountText) -> None:
+        self.count = count
+        self._blocks: dict[tuple[str, tuple[int, ...]], tuple[RenderedBlock, object]] = {}
+        self._frames: dict[str, int] = {}  # tokens of an empty message by role
+        self._contents: dict[str, int] = {}
+
+    def blocks(self, window: Window) -> list[RenderedBlock]:
+        """Render the non-empty blocks in the order of the layout."""
+        rendered = (self._block(window, name, parts) for name, parts in BLOCKS[window.layout])
+        return [block for block in rendered if block.messages]
+
+    def prompt(self, window: Window) -> list[Json]:
+        """Render all messages in order."""
+        return [message for block in self.blocks(window) for message in block.messages]
+
+    def tokens(self, window: Window) -> int:
+        """Count the tokens a provider bills for the window, including the start of the reply."""
+        total = sum(block.tokens for block in self.blocks(window))
+        return total + REPLY_TOKENS if total else 0
+
+    def references(self, window: Window) -> set[str]:
+        """Return the keys of all references the window mentions."""
+        return {key for block in self.blocks(window) for key in block.references}
+
+    def cost(self, role: str, content: str) -> int:
+        """Count the tokens of one message."""
+        if role not in self._frames:
+            self._frames[role] = count_message({"role": role}, self.count)
+        if content not in self._contents:
+            self._contents[content] = self.count(content)
+        return self._frames[role] + self._contents[content]
+
+    def _block(self, window: Window, name: str, parts: tuple[PromptPart, ...]) -> RenderedBlock:
+        pieces = [window.of(part) for part in parts]
+        cache_key = name, tuple(map(id, pieces))
+        if cache_key not in self._blocks:
+            messages = render_block(window, parts)
+            rendered = RenderedBlock(
+                name=name,
+                messages=messages,
+                tokens=sum(self.cost(message["role"], message["content"]) for message in messages),
+                references=frozenset(key for message in messages for key in find_mentions(message["content"])),
+            )
+            # Keep the pieces alive so that no other object reuses their id().
+            self._blocks[cache_key] = rendered, pieces
+        return self._blocks[cache_key][0]
+
+
+def find_mentions(text: str) -> Mapping[str, str]:
+    """Return the placeholders of the references a text mentions, by key."""
+    return {found.key: found.text for found in find_references(text)} if PREFIX in text else {}
+
+
+def find_all_mentions(pieces: Sequence[Piece]) -> Mapping[str, str]:
+    """Return the placeholders of the references several pieces mention, by key."""
+    return {key: text for piece in pieces for key, text in find_mentions(piece.text).items()}
+
+
+DIGEST_CHARS = 16
+SOURCES = {
+    **dict.fromkeys(REMEMBERED, "memory"),
+    PromptPart.KNOWLEDGE: "knowledge",
+    PromptPart.SKILLS: "skill",
+    PromptPart.CONVERSATION: "conversation",
+    PromptPart.TOOL_RESULTS: "tool_result",
+}
+
+
+def text_digest(text: str) -> str:
+    """Return a short digest that identifies a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
+
+
+def build_blocks(window: Window, drawing: Renderer) -> tuple[Block, ...]:
+    """Return every block with its cost and items; empty blocks only if something was left out of them."""
+    tokens = {block.name: block.tokens for block in drawing.blocks(window)}
+    blocks, cut = [], _find_cut(window)
+    for name, parts in BLOCKS[window.layout]:
+        items = tuple(item for part in parts for item in _items(window, part, cut))
+        if name in tokens or items:
+            blocks.append(Block(name=name, tokens=tokens.get(name, 0), items=items))
+    return tuple(blocks)
+
+
+def stable_messages(window: Window, drawing: Renderer) -> int:
+    """Count the leading messages that the next prompt will share; 0 in the standard layout, which promises none."""
+    if window.layout is not Layout.CACHE_STABLE:
+        return 0
+    return sum(len(block.messages) for block in drawing.blocks(window) if block.name in STABLE_BLOCKS)
+
+
+def _find_cut(window: Window) -> dict[str, frozenset[str]]:
+    """Map each reason "shown in …" to the pieces that this part had no room for after all, by identity."""
+    reasons = {each.reason for left_out in window.left_out.values() for each in left_out}
+    return {
+        reason: frozenset(name for each in left_out if each.reason == NO_ROOM for name in identify_piece(each.piece))
+        for part, left_out in window.left_out.items()
+        if (reason := SHOWN_ELSEWHERE.format(part.value)) in reasons
+    }
+
+
+def _items(window: Window, part: PromptPart, cut: Mapping[str, frozenset[str]]) -> Iterator[BlockItem]:
+    def find_reason(each: LeftOut) -> str:
+        is_cut = each.reason in cut and not cut[each.reason].isdisjoint(identify_piece(each.piece))
+        return NO_ROOM if is_cut else each.reason
+
+    yield from _block_items(part, window.of(part), "")
+    for reason, left_out in groupby(window.left_out.get(part, ()), key=find_reason):
+        yield from _block_items(part, [each.piece for each in left_out], reason)
+
+
+def _block_items(part: PromptPart, pieces: Sequence[Piece], reason: str) -> Iterator[BlockItem]:
+    """Yield one item per piece; adjacent turns are combined because there may be many."""
+    for is_turn, group in groupby(pieces, key=lambda piece: piece.form is Form.TURN):
+        if is_turn:
+            yield _turns_item(list(group), reason)
+            continue
+        for piece in group:
+            yield BlockItem(
+                id=piece.id,
+                source=piece.source or (SOURCES.get(part, part.value) if piece.form is Form.ITEM else piece.form.value),
+                score=piece.score,
+                digest=text_digest(piece.stored or piece.text),
+                left_out=reason,
+            )
+
+
+def _turns_item(turns: Sequence[Piece], reason: str) -> BlockItem:
+    first, last = turns[0].turn, turns[-1].turn
+    return BlockItem(
+        id=f"turn {first}" if first == last else f"turns {first} to {last}",
+        source=Form.TURN.value,
+        digest=text_digest("\0".join(piece.text for piece in turns)),
+        left_out=reason,
+    )

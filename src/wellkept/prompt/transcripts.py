@@ -13,17 +13,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Conflict, Invalid, NotFound
-from wellkept.extension import Clock
 from wellkept.facts.telling import Telling
 from wellkept.language.names import check_session
 from wellkept.memory.remember import Draft, Remember, check_own, find_session_user
 from wellkept.memory.rules_kinds import RULES, check_metadata, check_moment
 from wellkept.model import AuditEvent, Kind, Message, Origin, Owner, Role, Session
-from wellkept.prompt.rules_transcript_digest import clip_middle
-from wellkept.secrets.check import SecretGuard
+from wellkept.prompt.rules_summaries import clip_middle
+from wellkept.shared import Shared
 
 if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
+    pass
 
 MAX_MESSAGE_CHARS = 100_000
 MAX_REASON_CHARS = 500
@@ -34,24 +33,12 @@ class TranscriptWriter:
     """Service for every change to an agent's conversations, except their summaries."""
 
     def __init__(
-        self,
-        store: SqlStore,
-        remember: Remember,
-        guard: SecretGuard,
-        telling: Telling,
-        now: Clock,
-        *,
-        remembers: bool = True,
-        on_facts: Callable[[Owner], None] = lambda owner: None,
+        self, shared: Shared, remember: Remember, telling: Telling, *, on_facts: Callable[[Owner], None]
     ) -> None:
         """Set up; `on_facts` is called after a turn with new facts was stored."""
-        self._store = store
-        self._remember = remember
-        self._guard = guard
-        self._telling = telling
-        self._now = now
-        self._remembers = remembers
-        self._on_facts = on_facts
+        self._store, self._guard, self._now = shared.store, shared.guard, shared.now
+        self._remembers = shared.settings.remember_turns
+        self._remember, self._telling, self._on_facts = remember, telling, on_facts
 
     def add_session(
         self, owner: Owner, id: str | None = None, *, metadata: Mapping[str, Any] | None = None, claims: bool = False

@@ -10,23 +10,23 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from wellkept.caller import current_caller
 from wellkept.errors import NotFound
-from wellkept.extension import Clock
 from wellkept.language.names import memory_seq
 from wellkept.language.text import terms
 from wellkept.memory.rules_filters import is_matching
-from wellkept.memory.rules_lifetime import CUT, make_gist
 from wellkept.model import Appearance, Document, Explanation, Hit, Memory, Outcome, Owner, Source, State
 from wellkept.prompt.prompt_log import ContextCalls
-from wellkept.recall.recall import Recall
+from wellkept.recall.recall import Recall, build_request
 from wellkept.recall.rules_question import other_forms
 from wellkept.recall.rules_ranking import USER_SOURCES, Ranking, RecallRequest
+from wellkept.shared import Shared
 
 if TYPE_CHECKING:
-    from wellkept.store.sqlstore import SqlStore
+    pass
 
 DEEPEST = 200
 """Factor on the number of candidates of a recall, to find the rank of a record that was not among them."""
@@ -68,17 +68,15 @@ NOT_FOUND = "There is nothing of this id, or it is not yours."
 class Explain:
     """Service that explains the result of a recall, for one record or as a whole."""
 
-    def __init__(self, store: SqlStore, recall: Recall, calls: ContextCalls, *, now: Clock) -> None:
-        self._store = store
-        self._recall = recall
-        self._calls = calls
-        self._now = now
+    def __init__(self, shared: Shared, recall: Recall, calls: ContextCalls) -> None:
+        self._store, self._now, self._recall, self._calls = shared.store, shared.now, recall, calls
 
-    def __call__(self, owner: Owner, request: RecallRequest, id: str | None) -> Explanation:
+    def __call__(self, owner: Owner, query: str, id: str | None, **options: Any) -> Explanation:
         """Explain why the record with this id is recalled or not; None explains each hit and the best near misses.
 
         Raises: Invalid; StoreError when no source answers.
         """
+        request = build_request(query, **options)
         if id is None:
             ranking = self._recall.rank(owner, request, most=request.limit + NEAR_MISSES)
             return self._explain_answer(owner, ranking, request)
@@ -89,12 +87,8 @@ class Explain:
             or _explain_rank(self._recall.rank(owner, request, depth=DEEPEST), request, id)
             or self._explain_mismatch(owner, request, id)
         )
-        return replace(
-            explanation,
-            words=self._find_words_of_whole(owner, request, explanation) or explanation.words,
-            hits=tuple(ranking.hits[: request.limit]),
-            prompts=tuple(self._find_appearances(owner, id)),
-        )
+        prompts = tuple(self._find_appearances(owner, id))
+        return replace(explanation, hits=tuple(ranking.hits[: request.limit]), prompts=prompts)
 
     def _explain_answer(self, owner: Owner, ranking: Ranking, request: RecallRequest) -> Explanation:
         shown, rest = ranking.hits[: request.limit], ranking.hits[request.limit :]
@@ -124,62 +118,42 @@ class Explain:
         except NotFound:
             return explanation
 
-    def _find_words_of_whole(self, owner: Owner, request: RecallRequest, explanation: Explanation) -> tuple[str, ...]:
-        """Return the words that the question shares with the text a gist stands for, by which it is found, too."""
-        memory = None if explanation.hit is None else explanation.hit.memory
-        if memory is None or not memory.text.endswith(CUT):
-            return ()
-        former = [version.text for version in self._store.list_versions(owner, memory.id)]
-        return find_shared_words(request.query, next((each for each in former if make_gist(each) == memory.text), ""))
-
     def _find_appearances(self, owner: Owner, id: str) -> Iterator[Appearance]:
         """Yield the record's appearances in the agent's latest prompts, where it may have been left out."""
         if parse_source(id) is None:
             return
         for call in self._calls.latest(owner, session_id="", before="", limit=LATEST_PROMPTS, item=id):
+            appear = partial(Appearance, call_id=call.id, session_id=call.session_id, at=call.at)
             for block in call.blocks:
-                yield from (
-                    Appearance(
-                        call_id=call.id,
-                        session_id=call.session_id,
-                        at=call.at,
-                        block=block.name,
-                        left_out=item.left_out,
-                    )
-                    for item in block.items
-                )
+                yield from (appear(block=block.name, left_out=each.left_out) for each in block.items)
 
     def _explain_exclusion(self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str) -> Explanation | None:
         """Explain a record that does not exist, belongs to another owner, or is excluded by a filter or its state."""
+
+        def explain(outcome: Outcome, sentence: str) -> Explanation:
+            return _make_explanation(id, outcome, sentence, ranking)
+
         source = parse_source(id)
-        if source is None or not self._exists(owner, source, id):
-            return _make_explanation(id, Outcome.MISSING, NOT_FOUND, ranking)
+        found = None if source is None else self._find(owner, source, id)
+        if source is None or not found:
+            return explain(Outcome.MISSING, NOT_FOUND)
         if source not in request.list_sources():
             searched = ", ".join(request.list_sources())
-            return _make_explanation(
-                id, Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {searched}.", ranking
-            )
-        late = [each for each in ranking.unanswered if each.source == source]
-        if late:
-            return _make_explanation(id, Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}", ranking)
-        if source is Source.KNOWLEDGE and not self._find_passage(owner, id).is_published:
-            return _make_explanation(id, Outcome.FILTERED, "Its document is not published.", ranking)
-        return self._explain_memory_exclusion(owner, ranking, request, id) if source is Source.MEMORY else None
-
-    def _explain_memory_exclusion(
-        self, owner: Owner, ranking: Ranking, request: RecallRequest, id: str
-    ) -> Explanation | None:
-        memory = self._store.get_memory(owner, id)
-        if request.kinds is not None and memory.kind not in request.kinds:
+            return explain(Outcome.FILTERED, f"Its source, {source.value}, was not asked; asked were {searched}.")
+        if late := [each for each in ranking.unanswered if each.source == source]:
+            return explain(Outcome.UNANSWERED, f"Its source did not answer: {late[0].reason}")
+        if isinstance(found, Document) and not found.is_published:
+            return explain(Outcome.FILTERED, "Its document is not published.")
+        if not isinstance(found, Memory):
+            return None
+        if request.kinds is not None and found.kind not in request.kinds:
             kinds = ", ".join(request.kinds)
-            return _make_explanation(
-                id, Outcome.FILTERED, f"It is of the kind {memory.kind}; asked were {kinds}.", ranking
-            )
+            return explain(Outcome.FILTERED, f"It is of the kind {found.kind}; asked were {kinds}.")
         now = self._now() if request.as_of is None else request.as_of
-        if not is_matching(request.where, memory, now):
-            return _make_explanation(id, Outcome.FILTERED, "It does not pass the filters of the question.", ranking)
-        outcome = find_exclusion(memory, now, is_past=request.as_of is not None)
-        return None if outcome is None else _make_explanation(id, outcome, GONE[outcome], ranking)
+        if not is_matching(request.where, found, now):
+            return explain(Outcome.FILTERED, "It does not pass the filters of the question.")
+        outcome = find_exclusion(found, now, is_past=request.as_of is not None)
+        return None if outcome is None else explain(outcome, GONE[outcome])
 
     def _explain_mismatch(self, owner: Owner, request: RecallRequest, id: str) -> Explanation:
         """Explain a record that matches the question neither by words nor by meaning."""
@@ -191,40 +165,29 @@ class Explain:
         sentence = "It shares no word with the question, and its meaning is not near enough to count."
         return Explanation(id=id, outcome=Outcome.NO_MATCH, sentence=sentence)
 
-    def _exists(self, owner: Owner, source: Source, id: str) -> bool:
-        lookups: Mapping[Source, Callable[[], object]] = {
-            Source.MEMORY: lambda: self._store.get_memory(owner, id),
-            Source.AUDIT: lambda: self._find_event(owner.tenant, id),
-            Source.WORKFLOW: lambda: self._find_step(owner.tenant, id),
-            Source.KNOWLEDGE: lambda: self._find_passage(owner, id),
-        }
+    def _find(self, owner: Owner, source: Source, id: str) -> object:
+        """Return the record of an id, of a passage its document; something false if there is none for this owner."""
         if owner.user and source not in USER_SOURCES:
-            return False
+            return None
+        tenant, caller = owner.tenant, current_caller()
         try:
-            return bool(lookups[source]())
+            if source is Source.MEMORY:
+                return self._store.get_memory(owner, id)
+            if source is Source.AUDIT:
+                events = self._store.find_events(tenant, [int(id[2:])]).values()
+                return [event for event in events if not caller.agents or event.agent_id in caller.agents]
+            if source is Source.WORKFLOW:
+                workflow, _, position = id.rpartition("/")
+                steps = self._store.list_steps(tenant, workflow, after=int(position) - 1, limit=1)
+                return [
+                    each for each in steps if each.id == id and (not each.agent_id or caller.is_allowed(each.agent_id))
+                ]
+            document, agent = self._store.get_document(tenant, id.rpartition("#")[0]), self._store.find_agent(owner)
         except NotFound:
-            return False
-
-    def _find_event(self, tenant: str, id: str) -> object:
-        found, agents = self._store.find_events(tenant, [_parse_number(_EVENT, id)]), current_caller().agents
-        return [event for event in found.values() if not agents or event.agent_id in agents]
-
-    def _find_step(self, tenant: str, id: str) -> object:
-        workflow, _, position = id.rpartition("/")
-        found = self._store.list_steps(tenant, workflow, after=int(position) - 1, limit=1)
-        caller = current_caller()
-        return [each for each in found if each.id == id and (not each.agent_id or caller.is_allowed(each.agent_id))]
-
-    def _find_passage(self, owner: Owner, id: str) -> Document:
-        """Return the document of a passage.
-
-        Raises: NotFound, also for a document in a category that the agent may not see.
-        """
-        document, agent = self._store.get_document(owner.tenant, id.rpartition("#")[0]), self._store.find_agent(owner)
+            return None
+        # Others are in a category that the agent may not see.
         limits = agent.knowledge_categories if agent is not None else ()
-        if limits and document.category not in limits:
-            raise NotFound(NOT_FOUND)
-        return document
+        return document if not limits or document.category in limits else None
 
 
 def parse_source(id: str) -> Source | None:
@@ -316,11 +279,6 @@ def _explain_cut(id: str, ranking: Ranking, request: RecallRequest) -> Explanati
         "Recall with a lower one, or without, to see it."
     )
     return _make_explanation(id, Outcome.BELOW_THRESHOLD, sentence, ranking)
-
-
-def _parse_number(shape: re.Pattern[str], id: str) -> int:
-    match = shape.fullmatch(id)
-    return int(match[1]) if match else 0
 
 
 def _make_explanation(

@@ -19,20 +19,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
 from wellkept.caller import current_caller
 from wellkept.deadline import limit_reads
-from wellkept.errors import SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
-from wellkept.extension import Clock
+from wellkept.errors import Invalid, SchemaMismatch, StoreError, StoreTimeout, TimedOut, WellkeptError
 from wellkept.language.names import memory_seq
 from wellkept.language.values import check_limit, check_min_relevance, check_query
-from wellkept.memory.loop_guard import LoopGuard
+from wellkept.memory.rules_filters import MemoryFilters, check_filters
 from wellkept.memory.rules_items import end_of
+from wellkept.memory.rules_kinds import check_kind, check_moment
 from wellkept.memory.rules_lifetime import LIFETIMES, Lifetimes
-from wellkept.memory.rules_trust import Judge
 from wellkept.meter import METER
-from wellkept.model import BackgroundStatus, Kind, Memory, Owner, Recalled, Source, Unanswered
+from wellkept.model import BackgroundStatus, Kind, KindName, Memory, Owner, Recalled, Source, SourceName, Unanswered
 from wellkept.model.stored import Vector
 from wellkept.recall.rules_question import asks_history
 from wellkept.recall.rules_ranking import (
@@ -41,14 +40,14 @@ from wellkept.recall.rules_ranking import (
     Question,
     Ranking,
     RecallRequest,
+    check_purpose,
     keep_user_sources,
     merge_candidates,
 )
 from wellkept.recall.sources import Sources
-from wellkept.settings import Settings
+from wellkept.shared import Shared
 from wellkept.store import is_postgres
 from wellkept.upkeep.background import Queue
-from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.workers import Turns, Workers
 
 if TYPE_CHECKING:
@@ -174,35 +173,27 @@ log = logging.getLogger("wellkept")
 class Recall:
     """Service that searches the sources and ranks by a weighted sum of similarity, recency, importance and source."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        embedding: Embedding,
-        loop_guard: LoopGuard,
-        retrieval_marks: RetrievalMarks,
-        judge: Judge,
-        now: Clock,
-        settings: Settings,
-        *,
-        on_recall: Callable[[], None],
-    ) -> None:
-        self._store, self._embedding, self._now, self._judge = store, embedding, now, judge
-        self._loop_guard, self._retrieval_marks, self._on_recall = loop_guard, retrieval_marks, on_recall
+    def __init__(self, shared: Shared, *, on_recall: Callable[[], None]) -> None:
+        self._store, self._embedding, self._now, self._judge = shared.store, shared.embedding, shared.now, shared.judge
+        self._loop_guard, self._retrieval_marks = shared.loop_guard, shared.retrieval_marks
+        self._on_recall = on_recall
+        settings = shared.settings
         # Recalls of a store in this process only compute.
         self._take_turn = nullcontext if is_postgres(settings.store_url) else Turns().take
         self._weights = {name: getattr(settings, f"weight_{name}") for name in PARTS}
         self._deadline = settings.recall_deadline
-        self._sources = Sources(store, judge).by_name
+        self._sources = Sources(shared.store, shared.judge).by_name
         self._workers = Workers()
 
-    def __call__(self, owner: Owner, request: RecallRequest) -> Recalled:
-        """Return the best hits; those that read like instructions come last.
+    def __call__(self, owner: Owner, query: str, **options: Any) -> Recalled:
+        """Return the best hits; those that read like instructions come last. The options are those of `build_request`.
 
         The texts are recorded in the loop guard, which recognises them if the agent stores them again. Recalled
         memories are marked as retrieved, unless the request is about the past.
 
         Raises: Invalid; WellkeptError when every source failed, but not when all of them timed out.
         """
+        request = build_request(query, **options)
         ranked = self.rank(owner, request, most=request.limit)
         best = ranked.hits[: request.limit]
         self._loop_guard.note_shown(owner, [hit.text for hit in best])
@@ -340,3 +331,43 @@ class Recall:
         if isinstance(failure, StoreTimeout):
             return f"It did not answer within {self._deadline:g} s."
         return str(failure) if isinstance(failure, WellkeptError) else UNEXPECTED
+
+
+def build_request(
+    query: str,
+    *,
+    limit: int = 5,
+    kinds: Collection[KindName] | None = None,
+    sources: Collection[SourceName] | None = None,
+    purpose: str | None = None,
+    as_of: datetime | None = None,
+    min_relevance: float | None = None,
+    **filters: Unpack[MemoryFilters],
+) -> RecallRequest:
+    """Check the options of a recall. Raises: Invalid."""
+    return RecallRequest(
+        query=query,
+        limit=limit,
+        kinds=None if kinds is None else tuple(check_kind(kind) for kind in kinds),
+        sources=parse_sources(sources),
+        purpose=check_purpose(purpose),
+        as_of=None if as_of is None else check_moment(as_of, "as_of"),
+        min_relevance=min_relevance,
+        where=check_filters(**filters),
+    )
+
+
+def parse_sources(names: Collection[str] | None) -> Sequence[Source] | None:
+    """Look up sources by name; None stays None, for the default.
+
+    Raises: Invalid.
+    """
+    if names is None:
+        return None
+    known = {each.value: each for each in Source}
+    for name in names:
+        if name not in known:
+            raise Invalid(f"There is no source {str(name)[:40]!r}; choose among {', '.join(known)}.")
+    if not names:
+        raise Invalid(f"Name at least one source: {', '.join(known)}.")
+    return [known[name] for name in dict.fromkeys(names)]

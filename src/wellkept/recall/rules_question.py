@@ -8,10 +8,12 @@ question without an explicit date has no span. Relative dates count from the tim
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,112 +25,23 @@ from wellkept.model import Role
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MONTHS: Mapping[str, int] = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan januar janvier enero gennaio janeiro,february feb februar février febrero febbraio fevereiro,"
-            "march mar märz mars marzo março,april apr avril abril aprile,may mai mayo maggio maio,"
-            "june jun juni juin junio giugno junho,july jul juli juillet julio luglio julho,august aug août agosto,"
-            "september sept sep septembre septiembre settembre setembro,"
-            "october oct oktober octobre octubre ottobre outubro,"
-            "november nov novembre noviembre novembro,december dec dezember décembre diciembre dicembre dezembro"
-        ).split(","),
-        1,
-    )
-    for name in names.split()
-}
-DAYS: Mapping[str, int] = {
-    name: number
-    for number, names in enumerate(
-        (
-            "monday montag lundi lunes lunedì,tuesday dienstag mardi martes martedì,"
-            "wednesday mittwoch mercredi miércoles mercoledì,thursday donnerstag jeudi jueves giovedì,"
-            "friday freitag vendredi viernes venerdì,saturday samstag samedi sábado sabato,"
-            "sunday sonntag dimanche domingo domenica"
-        ).split(",")
-    )
-    for name in names.split()
-}
-SEASONS: Mapping[str, int] = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""First month of each season."""
+_TABLES = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
 
-HOLIDAYS: Mapping[str, tuple[int, int]] = {
-    "new year": (1, 1),
-    "new year's": (1, 1),
-    "new year's day": (1, 1),
-    "valentine's": (2, 14),
-    "valentine's day": (2, 14),
-    "st. patrick's day": (3, 17),
-    "independence day": (7, 4),
-    "4th of july": (7, 4),
-    "fourth of july": (7, 4),
-    "halloween": (10, 31),
-    "christmas eve": (12, 24),
-    "christmas day": (12, 25),
-    "christmas": (12, 25),
-    "new year's eve": (12, 31),
-}
-NUMBERS: Mapping[str, int] = {
-    word: number
-    for number, words in enumerate(
-        (
-            "a an one,two couple zwei deux dos due dois duas,three few drei trois tres tre três paar,"
-            "four vier quatre cuatro quattro quatro,five fünf cinq cinco cinque,six sechs seis sei,"
-            "seven sieben sept siete sette sete,eight acht huit ocho otto oito,nine neun neuf nueve nove,"
-            "ten zehn dix diez dieci dez,eleven elf onze once undici,twelve zwölf douze doce dodici doze"
-        ).split(","),
-        1,
-    )
-    for word in words.split()
-}
-NEAR_DAYS: Mapping[str, int] = {
-    **dict.fromkeys("today,this morning,tonight,heute,aujourd'hui,hoy,oggi,hoje".split(","), 0),
-    **dict.fromkeys("yesterday,last night,gestern,hier,hier soir,hier matin,ayer,anoche,ieri,ontem".split(","), 1),
-    **dict.fromkeys("vorgestern,avant-hier,anteayer".split(","), 2),
-}
-"""Days before today."""
 
-PAST_UNITS: Mapping[str, str] = {
-    phrase: unit
-    for unit, phrases in {
-        "week": "letzte woche,letzter woche,vergangene woche,vergangener woche,semaine dernière,semaine passée,"
-        "semana pasada,settimana scorsa,scorsa settimana,semana passada",
-        "month": "letzten monat,letztem monat,vergangenen monat,vergangenem monat,mois dernier,mois passé,mes pasado,"
-        "mese scorso,scorso mese,mês passado",
-        "year": "letztes jahr,letzten jahr,letztem jahr,vergangenes jahr,vergangenen jahr,année dernière,an dernier,"
-        "année passée,an passé,año pasado,anno scorso,scorso anno,ano passado",
-    }.items()
-    for phrase in phrases.split(",")
-}
-"""Last week, month and year: those of the calendar, as English says without an article ("last month")."""
+def _number_words(words: Sequence[str], *, first: int = 0, between: str | None = None) -> Mapping[str, int]:
+    return {word: number for number, line in enumerate(words, first) for word in line.split(between)}
 
-RECENT_UNITS: Mapping[str, str] = {
-    phrase: unit
-    for unit, phrases in {
-        "week": "der letzten woche,der vergangenen woche,dernière semaine,última semana,ultima settimana",
-        "month": "des letzten monats,des vergangenen monats,dernier mois,último mes,ultimo mese,último mês",
-        "year": "des letzten jahres,des vergangenen jahres,dernière année,último año,ultimo anno,último ano",
-    }.items()
-    for phrase in phrases.split(",")
-}
-"""The week, month and year that end today, as English says with an article ("in the last month")."""
 
-UNIT_WORDS: Mapping[str, str] = {
-    word: unit
-    for unit, words in {
-        "day": "tage tagen jours días dias giorni",
-        "week": "wochen semaines semanas settimane",
-        "month": "monate monaten mois meses mesi",
-        "year": "jahre jahren années ans años anni anos",
-    }.items()
-    for word in words.split()
-}
-"""Units that are counted in other languages than English."""
+def _invert_table(table: Mapping[str, str], *, between: str | None = ",") -> Mapping[str, str]:
+    return {word: name for name, words in table.items() for word in words.split(between)}
 
-UNIT_DAYS: Mapping[str, float] = {"day": 1, "week": 7, "weekend": 7, "month": 30.4, "year": 365.25}
-"""Average length of each unit. Weekends are a week apart."""
 
+MONTHS, NUMBERS = _number_words(_TABLES["months"], first=1), _number_words(_TABLES["numbers"], first=1)
+DAYS, NEAR_DAYS = _number_words(_TABLES["days"]), _number_words(_TABLES["near_days"], between=",")
+SEASONS: Mapping[str, int] = _TABLES["seasons"]
+HOLIDAYS: Mapping[str, tuple[int, int]] = _TABLES["holidays"]
+PAST_UNITS, RECENT_UNITS = _invert_table(_TABLES["past_units"]), _invert_table(_TABLES["recent_units"])
+UNIT_WORDS, UNIT_DAYS = _invert_table(_TABLES["unit_words"], between=None), _TABLES["unit_days"]
 
 FADE_DAYS = 3.0
 """Half-life in days outside a span. People mention an event on the day or soon after it."""
@@ -440,23 +353,6 @@ def _list_parsers() -> Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], 
     return tuple(_build_parsers())
 
 
-IRREGULAR = """
-    become became, begin began begun, bite bitten, blow blew blown, break broke broken, bring brought, build built,
-    buy bought, catch caught, choose chose chosen, come came, deal dealt, dig dug, draw drew drawn, drink drank drunk,
-    drive drove driven, eat ate eaten, fall fell fallen, feed fed, feel felt, fight fought, find found, fly flew flown,
-    forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, get got gotten, give gave given,
-    go went gone, grow grew grown, hang hung, hear heard, hide hid hidden, hold held, keep kept, know knew known,
-    leave left, lend lent, lose lost, make made, mean meant, meet met, pay paid, prove proven, ride rode ridden,
-    ring rang rung, run ran, say said, see saw seen, seek sought, sell sold, send sent, sew sewn, shake shook shaken,
-    shine shone, shoot shot, show shown, shrink shrank shrunk, sing sang sung, sink sank sunk, sit sat, sleep slept,
-    slide slid, speak spoke spoken, spend spent, spin spun, stand stood, steal stole stolen, stick stuck, strike struck,
-    swear swore sworn, sweep swept, swim swam swum, swing swung, take took taken, teach taught, tear tore torn,
-    tell told, think thought, throw threw thrown, understand understood, wake woke woken, wear wore worn,
-    win won, withdraw withdrew withdrawn, write wrote written,
-    man men, woman women, child children, person people, foot feet, tooth teeth, mouse mice, goose geese, wife wives,
-    knife knives, shelf shelves, half halves, wolf wolves, thief thieves, loaf loaves"""
-
-
 def other_forms(term: str) -> Sequence[str]:
     """Return the indexed terms of a word's other irregular forms; empty for most words.
 
@@ -469,7 +365,7 @@ def other_forms(term: str) -> Sequence[str]:
 # Cached instead of computed at import: stemming all of them takes a few milliseconds.
 @cache
 def _families() -> Mapping[str, Sequence[str]]:
-    families = [tuple(dict.fromkeys(terms(family))) for family in IRREGULAR.split(",")]
+    families = [tuple(dict.fromkeys(terms(family))) for family in _TABLES["irregular"].split(",")]
     return {form: tuple(other for other in family if other != form) for family in families for form in family}
 
 
@@ -477,14 +373,8 @@ MAX_TERMS = 64
 """Maximum number of terms searched; long pasted text is searched by its first words."""
 
 LIGHT = 0.5
-"""Weight of `LIGHT_WORDS`, which ask, count or date but seldom name the subject."""
+"""Weight of words that ask, count or date but seldom name the subject."""
 
-LIGHT_WORDS = """
-    also any some many much number times total different order earliest latest first last start starting begin mention
-    mentioned ago past recent recently lately current currently previous previously time during before after since long
-    day days week weeks month months year years one two three think thinking suggest suggestion recommend recommendation
-    idea ideas tell remind know look looking want need like get got getting go going make making made good great new
-    sure thing things something really"""
 
 _SPEECH_VERBS = (
     r"(?:told|said|mention(?:ed)?|ask(?:ed)?|shared|wrote|gave|talked|explained|described|brought|recommended|suggested"
@@ -579,7 +469,7 @@ def find_names(query: str) -> frozenset[str]:
 # Cached instead of computed at import: stemming all of them takes a few milliseconds.
 @cache
 def _light_terms() -> frozenset[str]:
-    return frozenset(terms(f"{LIGHT_WORDS} {OTHER_LIGHT_WORDS}"))
+    return frozenset(terms(f"{_TABLES['light_words']} {OTHER_LIGHT_WORDS}"))
 
 
 def asks_history(query: str) -> bool:

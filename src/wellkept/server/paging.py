@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from pydantic import TypeAdapter
 from pydantic_core import to_json
 
-from wellkept.api.agent import MAX_PAGE
+from wellkept.api.views import MAX_PAGE
 from wellkept.errors import Invalid
 from wellkept.language.names import encode_cursor
 from wellkept.language.values import check_limit

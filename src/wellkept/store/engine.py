@@ -18,13 +18,13 @@ from random import getrandbits
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
-from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.model import BackupReport, ClusterNode, Match, Owner
 from wellkept.model.stored import CLAIM, SOON, Claim, Vector
-from wellkept.recall.rules_features import Evidence
 
 if TYPE_CHECKING:
+    from wellkept.knowledge.rules_passages import PassageEvidence
     from wellkept.memory.rules_filters import Condition
+    from wellkept.recall.rules_features import Evidence
     from wellkept.store.conditions import Clause
 
 Progress = Callable[[int, int], None]

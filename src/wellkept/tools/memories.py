@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Invalid, NotFound, SecretRejected
 from wellkept.facts.requests import parse_conversation
-from wellkept.memory.similar import find_lookalikes
+from wellkept.memory.remember import find_lookalikes
 from wellkept.model import Change, ChangeState, FoundFact, Json, Kind, Memory, Scope, ScopeName
 from wellkept.tools.bounds import bound_results, render_secret_refusal, render_text
 

@@ -16,8 +16,9 @@ from wellkept.extension import Clock
 from wellkept.importers.files import ForeignFormat
 from wellkept.language.names import check_owner, check_session, memory_seq
 from wellkept.language.text import content_hash, fold
-from wellkept.memory.items import ItemDraft, Items
+from wellkept.memory.items import Items
 from wellkept.memory.remember import Draft, Remember, check_draft
+from wellkept.memory.rules_items import ItemDraft
 from wellkept.model import (
     AuditEvent,
     ForeignMemory,

@@ -24,7 +24,7 @@ from wellkept.cli.output import Output, Piped, Styled, json_record, mark, safe
 from wellkept.cli.run import Run, optional_module
 from wellkept.errors import Invalid, NotFound, WellkeptError
 from wellkept.model import AgentAnswer, AgentQuestion, Delta, Image, RunEvent
-from wellkept.prompt.rules_images import MAX_IMAGE_BYTES, check_image
+from wellkept.prompt.rules_tokens import MAX_IMAGE_BYTES, check_image
 
 if TYPE_CHECKING:
     from wellkept.agent import AgentRunner

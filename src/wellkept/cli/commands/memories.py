@@ -25,7 +25,7 @@ from wellkept.cli.options import (
 )
 from wellkept.cli.run import Run
 from wellkept.errors import Invalid, WellkeptError
-from wellkept.memory.similar import find_lookalikes
+from wellkept.memory.remember import find_lookalikes
 from wellkept.model import (
     Change,
     ChangeAction,

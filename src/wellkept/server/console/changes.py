@@ -12,7 +12,7 @@ from fastapi import Depends, Form, Path, Query
 from fastapi.responses import Response
 
 from wellkept.access.rules_keys import is_allowed
-from wellkept.api.agent import ANY_STATE, PAGE
+from wellkept.api.views import ANY_STATE, PAGE
 from wellkept.errors import Forbidden, Invalid, NotFound, WellkeptError
 from wellkept.model import Change, ChangeState, KeyScope, Memory, State
 from wellkept.server.console.pages import AtAgent, page_router, place

@@ -13,7 +13,7 @@ from fastapi import Depends, Query
 from fastapi.responses import Response
 from pydantic_core import to_json
 
-from wellkept.api.agent import ANY_STATE, MAX_PAGE, PAGE
+from wellkept.api.views import ANY_STATE, MAX_PAGE, PAGE
 from wellkept.errors import Invalid
 from wellkept.memory.rules_filters import Condition, join_conditions, parse_filter
 from wellkept.model import Memory, Origin

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from fastapi import Form, Path
 from fastapi.responses import Response
 
-from wellkept.api.agent import PAGE
+from wellkept.api.views import PAGE
 from wellkept.errors import Conflict, Invalid, NotFound
 from wellkept.model import BlockItem, ContextCall, Memory, MemoryVersion
 from wellkept.server.console.pages import AtAgent, page_router, render_value, split_words

@@ -10,12 +10,11 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query
 from fastapi.responses import Response
 
-from wellkept.api.agent import CALLS_PAGE
+from wellkept.api.views import CALLS_PAGE
 from wellkept.errors import Invalid, NotFound, OverBudget
 from wellkept.language.values import parse_min_relevance
 from wellkept.model import Block, BlockItem, ContextCall, WorkingMemory
-from wellkept.prompt.rules_prompt_log import digest
-from wellkept.prompt.rules_window import STABLE_BLOCKS
+from wellkept.prompt.rules_window import STABLE_BLOCKS, text_digest
 from wellkept.recall.rules_ranking import PURPOSES
 from wellkept.server.console.pages import BOX_WIDTH as WIDTH
 from wellkept.server.console.pages import AtAgent, clip, page_router, place
@@ -134,7 +133,7 @@ def find_questions(memory: CurrentAgent, calls: Sequence[ContextCall]) -> dict[s
         except NotFound:
             continue
         for each in memory.sessions.messages(id, after=max(0, last - MESSAGES), limit=MESSAGES) if last else ():
-            said[id, digest(each.content)] = each.content
+            said[id, text_digest(each.content)] = each.content
     return {call.id: text for call in calls if (text := said.get((call.session_id, asked.get(call.id, ""))))}
 
 

@@ -11,7 +11,7 @@ from fastapi import Depends, Form, Query
 from fastapi.responses import Response
 from pydantic import ValidationError
 
-from wellkept.api.agent import MAX_PAGE
+from wellkept.api.views import MAX_PAGE
 from wellkept.api.wellkept import Wellkept
 from wellkept.caller import current_caller
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound

@@ -29,7 +29,7 @@ from wellkept.caller import current_caller
 from wellkept.errors import Invalid, WellkeptError
 from wellkept.memory.rules_kinds import MAX_CHARS, MAX_TOOLS, AgentFields
 from wellkept.model import Agent, AgentAnswer, AgentQuestion, Delta, Image, Kind, RecalledItem, RunEvent, RunUsage
-from wellkept.prompt.rules_images import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, check_image, decode_image
+from wellkept.prompt.rules_tokens import KINDS, MAX_IMAGE_BYTES, MAX_IMAGES, check_image, decode_image
 from wellkept.prompt.transcripts import MAX_MESSAGE_CHARS
 from wellkept.server.http.auth import CurrentTenant, CurrentWellkept
 from wellkept.server.http.errors import located

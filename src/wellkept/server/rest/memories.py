@@ -16,12 +16,12 @@ from fastapi import Path, Query
 from pydantic import BaseModel, SkipValidation, ValidationError
 
 from wellkept import model
-from wellkept.api.agent import ANY_STATE
+from wellkept.api.views import ANY_STATE
 from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import Conflict, Forbidden, Invalid, NotFound, WellkeptError
 from wellkept.facts.requests import MAX_MESSAGES
+from wellkept.memory.remember import find_lookalikes
 from wellkept.memory.rules_kinds import MAX_TAGS, RULES
-from wellkept.memory.similar import find_lookalikes
 from wellkept.model import ChangeState, Kind, Memory, Role, State
 from wellkept.server.http.auth import CurrentAgent, CurrentWellkept
 from wellkept.server.http.errors import describe_problems, located

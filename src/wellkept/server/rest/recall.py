@@ -11,7 +11,7 @@ from fastapi import Path, Query
 from pydantic import BaseModel
 
 from wellkept import model
-from wellkept.api.agent import CALLS_PAGE, MAX_CALLS
+from wellkept.api.views import CALLS_PAGE, MAX_CALLS
 from wellkept.language.values import MAX_LIMIT, MAX_TOKENS, check_limit
 from wellkept.model import Hit, Kind, Source
 from wellkept.prompt.rules_relevance import InjectMode

@@ -20,7 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, Type
 from pydantic_core import PydanticCustomError
 from starlette.requests import Request
 
-from wellkept.api.agent import MAX_PAGE, PAGE
+from wellkept.api.views import MAX_PAGE, PAGE
 from wellkept.arguments import FORMER
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
