@@ -96,19 +96,11 @@ class Changes:
         edited: Sequence[Edited] = (),
     ) -> Change:
         """Record what was done to memories of one user. The caller holds the transaction."""
-        now = self._now()
-        change = Change(
-            owner=owner.whole,
-            user=owner.user or None,
-            state=ChangeState.APPLIED,
-            cause=cause,
-            reason=reason,
-            memories=(*map(_describe_added, added), *(_describe_edited(*each) for each in edited)),
-            actor=current_caller().actor,
-            created_at=now,
-            decided_at=now,
-        )
-        (stored,) = self._store.add_changes(owner, [change])
+        now, actor = self._now(), current_caller().actor
+        memories = [*map(_describe_added, added), *(_describe_edited(*each) for each in edited)]
+        change = propose_change(owner, cause, reason, memories, now)
+        applied = replace(change, state=ChangeState.APPLIED, actor=actor, decided_at=now)
+        (stored,) = self._store.add_changes(owner, [applied])
         self._record_event(stored, "apply", "was applied")
         return stored
 
@@ -184,28 +176,18 @@ class Changes:
         """List changes with the texts of their memories, newest first."""
         changes = self._store.list_changes(owner, state=state, before=before, limit=limit)
         found = self._find_memories(owner, [each for change in changes for each in change.memories])
-        texts = {id: memory.text for id, memory in found.items()}
-        return [
-            replace(
-                change,
-                memories=tuple(
-                    replace(each, text=texts.get(each.id, "") if each.id else change.text) for each in change.memories
-                ),
-            )
-            for change in changes
-        ]
+        return [replace(each, memories=tuple(_add_texts(each, found))) for each in changes]
 
     def get(self, owner: Owner, id: str) -> Change:
         """Return a change with what each of its memories says and said. Raises: NotFound."""
         change = self._store.get_change(owner, id)
         found, shown = self._find_memories(owner, change.memories), []
-        for each in change.memories:
-            memory, former = found.get(each.id), None
-            if memory is not None and each.action is ChangeAction.EDIT and each.new_version is not None:
+        for each in _add_texts(change, found):
+            if each.id in found and each.action is ChangeAction.EDIT and each.new_version is not None:
                 versions = self._store.list_versions(owner, each.id, before=each.new_version, limit=1)
-                former = versions[0].text if versions and versions[0].text != memory.text else None
-            text = memory.text if memory is not None else "" if each.id else change.text
-            shown.append(replace(each, text=text, former_text=former))
+                if versions and versions[0].text != each.text:
+                    each = replace(each, former_text=versions[0].text)
+            shown.append(each)
         return replace(change, memories=tuple(shown))
 
     def apply(self, owner: Owner, id: str) -> Change:
@@ -367,6 +349,13 @@ def propose_end(memory: Memory, by: Memory | None = None, ended_as: EndedAs | No
     return ChangedMemory(action=ChangeAction.END, id=memory.id, version=memory.version, after=marks)
 
 
+def _add_texts(change: Change, found: Mapping[str, Memory]) -> Iterator[ChangedMemory]:
+    """Yield the memories of a change with their texts, as far as they are there."""
+    for each in change.memories:
+        text = found[each.id].text if each.id in found else "" if each.id else change.text
+        yield replace(each, text=text)
+
+
 def _describe_added(memory: Memory) -> ChangedMemory:
     return ChangedMemory(action=ChangeAction.ADD, id=memory.id, new_version=memory.version)
 
@@ -460,13 +449,11 @@ class RestoreMemories:
 
     def _find_trail(self, owner: Owner, gone: Sequence[Memory]) -> Sequence[Memory]:
         """Return the turns that were hidden or ended together with facts, unless something else still keeps them so."""
-        seqs = {memory_seq(id) or 0 for memory in gone for id in memory.sources}
-        turns = self._store.find_memories(owner, sorted(seqs)) if seqs else {}
         causes = {(memory.ended_by, memory.forgotten_at is not None) for memory in gone}
         named = {memory.id for memory in gone}
         return [
             turn
-            for turn in turns.values()
+            for turn in find_turns(self._store, owner, gone)
             if turn.id not in named and (turn.ended_by, turn.forgotten_at is not None) in causes
         ]
 
