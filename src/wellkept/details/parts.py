@@ -12,10 +12,9 @@ import os
 import re
 from array import array
 from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -81,18 +80,6 @@ KEPT_CHUNKS = 3
 _BREAK = re.compile("\n")
 
 
-class _Chunk:
-    """Chunk of a text in memory."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def breaks(self) -> Sequence[int]:
-        """Positions of the line breaks."""
-        return array("I", (match.start() for match in _BREAK.finditer(self.text)))
-
-
 class StoredText:
     """Stored text with access by character offset and by line."""
 
@@ -101,20 +88,9 @@ class StoredText:
         self.lines = content.lines
         self.chunks = len(content.newlines)
         self.chunk_chars = content.chunk_chars
-        self._content = content
-        self._kept: OrderedDict[int, _Chunk] = OrderedDict()
-
-    def chunk(self, position: int) -> str:
-        """Return the text of a chunk."""
-        return self._chunk(position).text
-
-    def _chunk(self, position: int) -> _Chunk:
-        if position not in self._kept:
-            while len(self._kept) >= KEPT_CHUNKS:
-                self._kept.popitem(last=False)
-            self._kept[position] = _Chunk(self._content.chunk(position))
-        self._kept.move_to_end(position)
-        return self._kept[position]
+        self._newlines = content.newlines
+        self.chunk: Callable[[int], str] = lru_cache(maxsize=KEPT_CHUNKS)(content.chunk)
+        self._breaks: Callable[[int], Sequence[int]] = lru_cache(maxsize=KEPT_CHUNKS)(partial(_find_breaks, self.chunk))
 
     def between(self, start: int, stop: int) -> str:
         """Return the characters from `start` up to, but not including, `stop`."""
@@ -134,9 +110,8 @@ class StoredText:
         if line > self.lines:
             return self.chars
         # The line starts after line break number `line - 1`; the chunks before its chunk contain fewer line breaks.
-        position = bisect_left(self._content.newlines, line - 1) - 1
-        breaks = self._chunk(position).breaks
-        return position * self.chunk_chars + breaks[line - 2 - self._content.newlines[position]] + 1
+        position = bisect_left(self._newlines, line - 1) - 1
+        return position * self.chunk_chars + self._breaks(position)[line - 2 - self._newlines[position]] + 1
 
     def line_at(self, offset: int) -> int:
         """Return the number of the line that contains the character at `offset`."""
@@ -144,7 +119,12 @@ class StoredText:
             return 1
         position = min(offset, self.chars - 1) // self.chunk_chars
         before = self.chunk(position).count("\n", 0, offset - position * self.chunk_chars)
-        return self._content.newlines[position] + before + 1
+        return self._newlines[position] + before + 1
+
+
+def _find_breaks(chunk: Callable[[int], str], position: int) -> Sequence[int]:
+    """Return the positions of the line breaks of a chunk."""
+    return array("I", (match.start() for match in _BREAK.finditer(chunk(position))))
 
 
 def read_page(key: str, text: StoredText, part: PartRequest) -> DetailPage:
