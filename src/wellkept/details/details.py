@@ -24,7 +24,7 @@ from wellkept.arguments import RawText
 from wellkept.details import rules_keys as rules
 from wellkept.details.parts import StoredText, TextSource, iter_pieces, read_lines, read_matches, read_page
 from wellkept.details.rules_digest import TextDigest, TextDigester
-from wellkept.details.rules_keys import MAX_METADATA_CHARS, format_replacement, is_reference, reference
+from wellkept.details.rules_keys import MAX_METADATA_BYTES, format_replacement, is_reference, reference
 from wellkept.errors import Conflict, Invalid, ModelError, NotFound
 from wellkept.extension import Clock, TokenCounter
 from wellkept.language.text import fold, replace_half_pairs
@@ -268,7 +268,7 @@ COMMAND_OUTPUT = "command_output"
 SURE_CHARS_PER_TOKEN = 100
 """A text with more characters than this per token of the threshold is over it; its tokens are not counted."""
 
-MAX_SOURCE_CHARS = MAX_METADATA_CHARS // 4
+MAX_SOURCE_CHARS = MAX_METADATA_BYTES // 4
 
 
 class OutputFields(TypedDict, total=False):

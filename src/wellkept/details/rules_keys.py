@@ -8,7 +8,6 @@ before or after them, and `left_out` tells which references a shortened text los
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellkept.errors import Invalid
-from wellkept.language.values import check_storable, check_whole
+from wellkept.language.values import check_whole, copy_json
 from wellkept.prompt.rules_escaping import to_one_line
 
 PREFIX = "[MemoryRef:"
@@ -141,7 +140,7 @@ def _clip(text: str, max_chars: int) -> str:
 
 
 MAX_DESCRIPTION_CHARS = 500
-MAX_METADATA_CHARS = 10_000
+MAX_METADATA_BYTES = 10_000
 MAX_SESSION_CHARS = 200
 MAX_SLUG_CHARS = 40
 SUFFIX_CHARS = 8
@@ -212,17 +211,8 @@ def check_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     """Validate metadata and return a copy with JSON types. Raises: Invalid."""
     if metadata is None:
         return {}
-    try:
-        text = json.dumps(dict(metadata), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Invalid(
-            'A detail\'s metadata are names with plain JSON values, such as {"source": "npm install", "exit_code": 0}.'
-        ) from error
-    if len(text) > MAX_METADATA_CHARS:
-        raise Invalid(f"The metadata are too long (max {MAX_METADATA_CHARS:,} characters as JSON).")
-    check_storable(metadata, what="metadata")
-    copy: dict[str, Any] = json.loads(text)
-    return copy
+    copied: dict[str, Any] = copy_json(dict(metadata), "Metadata", what="metadata", most=MAX_METADATA_BYTES)
+    return copied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,9 +90,6 @@ class PassageSearch:
         return self.find(owner.tenant, query, vector, categories=categories, **options)
 
 
-FindPassages = Callable[..., Sequence[Passage]]
-"""Search of a `PassageSearch` for one tenant or agent."""
-
 WEIGHTS = {"similarity": 1.0}
 NO_AGENT = ""
 
@@ -109,52 +106,44 @@ class SearchKnowledge:
         self._loop_guard = loop_guard
 
     def __call__(self, tenant: str, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
-        """Return the best passages of a tenant, none below `min_relevance`.
-
-        Raises: Invalid.
-        """
-        search, limit = self._prepare(partial(self._passages.find, tenant), query, **options)
-        self._embedding.prepare(Owner(tenant, NO_AGENT))
-        return search(limit)
+        """Return the best passages of a tenant, none below `min_relevance`. Raises: Invalid."""
+        return self._search(Owner(tenant, NO_AGENT), query, partial(self._passages.find, tenant), **options)
 
     def for_agent(self, owner: Owner, query: str, **options: Unpack[KnowledgeOptions]) -> Sequence[Hit]:
-        """Return the best passages within the categories the agent is limited to.
-
-        Raises: Invalid.
-        """
-        search, limit = self._prepare(partial(self._passages.for_agent, owner), query, **options)
-        self._embedding.prepare(owner)
-        hits = search(limit)
-        # Unverified passages only get places that are left.
-        if any(map(is_unverified, hits)):
-            hits = sorted(search(SPARE * limit), key=is_unverified)[:limit]
+        """Return the best passages within the categories the agent is limited to. Raises: Invalid."""
+        hits = self._search(owner, query, partial(self._passages.for_agent, owner), **options)
         self._loop_guard.note_shown(owner, [hit.text for hit in hits])
         return hits
 
-    def _prepare(
+    def _search(
         self,
-        find: FindPassages,
+        owner: Owner,
         query: str,
+        find: Callable[..., Sequence[Passage]],
         *,
         categories: Collection[str] = (),
         where: Where = None,
         limit: int = 5,
         min_relevance: float | None = None,
-    ) -> tuple[Callable[[int], Sequence[Hit]], int]:
-        """Check the options and return the search for a number of hits, and the limit."""
+    ) -> Sequence[Hit]:
         query, categories = check_query(query), check_categories(categories)
         chosen, least = parse_filter(where, DOCUMENT_FIELDS), check_min_relevance(min_relevance) or 0.0
         limit = check_limit(limit)
         if is_small_talk(query):
             # Its few words would cover some passage completely.
-            return lambda limit: [], limit
+            return []
         vector = self._embedding.of_query(query)
+        self._embedding.prepare(owner)
 
         def search(limit: int) -> Sequence[Hit]:
             found = find(query, vector, categories=categories, where=chosen, limit=limit)
             return _make_hits(_order_passages(found, least)[:limit])
 
-        return search, limit
+        hits = search(limit)
+        # In an agent's prompt, unverified passages only get places that are left.
+        if owner.agent != NO_AGENT and any(map(is_unverified, hits)):
+            hits = sorted(search(SPARE * limit), key=is_unverified)[:limit]
+        return hits
 
 
 def _order_passages(found: Sequence[Passage], least: float) -> Sequence[Passage]:

@@ -148,6 +148,25 @@ def check_storable(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
                 check_text(each, what=what)
 
 
+def copy_json(value: object, name: str, *, what: str, most: int, advice: str = "", **reading: Any) -> Any:
+    """Return a copy of a value as JSON reads it, if it is of JSON types, of at most so many bytes, and storable.
+
+    `name` begins the sentences of an error; `reading` goes to `json.loads`.
+
+    Raises: Invalid.
+    """
+    check_storable(value, what=what)
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (ValueError, TypeError, RecursionError):
+        known = "texts, finite numbers, true, false, null, lists, objects"
+        raise Invalid(f"{name} may hold only what JSON knows: {known}.") from None
+    size = len(text.encode())
+    if size > most:
+        raise Invalid(f"{name} is at most {most:,} bytes of JSON; this is {size:,}.{advice}")
+    return json.loads(text, **reading)
+
+
 def check_depth(value: Any, *, what: str, most: int = MAX_DEPTH) -> None:
     """Check the depth of a value. Raises: Invalid when `value` is nested more than `most` levels deep."""
     for _ in _levels(value, what, most):

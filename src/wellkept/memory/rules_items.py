@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from wellkept.errors import Invalid
-from wellkept.language.values import MAX_SECONDS, check_storable
+from wellkept.language.values import MAX_SECONDS, copy_json
 from wellkept.memory.rules_filters import EQUAL, And, Comparison, Condition, Or
 from wellkept.memory.rules_kinds import RULES
 from wellkept.model import Item, Kind, Memory
@@ -50,9 +50,6 @@ IndexedFields = Sequence[str] | Literal[False] | None
 
 NAMES = (
     'A namespace is a list of 1 to 20 names such as ["users", "7"], or their path "users/7"; a name is printable text.'
-)
-NOT_JSON = (
-    "The value of an item may hold only what JSON knows: texts, finite numbers, true, false, null, lists, objects."
 )
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\*|-1|\d{1,6})\]")
@@ -140,18 +137,8 @@ def check_value(value: object) -> Mapping[str, Any]:
 
     Raises: Invalid.
     """
-    check_storable(value, what="value")
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (ValueError, TypeError, RecursionError):
-        raise Invalid(NOT_JSON) from None
-    size = len(text.encode())
-    if size > MAX_VALUE_BYTES:
-        raise Invalid(
-            f"The value of an item is at most {MAX_VALUE_BYTES:,} bytes of JSON; this is {size:,}. Store a long text "
-            "as a detail, and its key in the item."
-        )
-    copied = json.loads(text)
+    advice = " Store a long text as a detail, and its key in the item."
+    copied = copy_json(value, "The value of an item", what="value", most=MAX_VALUE_BYTES, advice=advice)
     is_plain = isinstance(copied, dict) and copied.keys() != {WRAPPED}
     return copied if is_plain else {WRAPPED: copied}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from typing import Any, TypedDict, TypeVar
 from wellkept.errors import Invalid
 from wellkept.knowledge.rules_chunking import check_categories
 from wellkept.language.text import check_text
-from wellkept.language.values import check_storable
+from wellkept.language.values import copy_json
 from wellkept.memory.rules_lifetime import JOURNAL_WINDOW
 from wellkept.model import Kind
 
@@ -114,17 +113,9 @@ def check_metadata(metadata: object) -> Mapping[str, Any]:
         return {}
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
         raise Invalid('Metadata is a JSON object, such as {"city": "Oslo"}.')
-    try:
-        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
-    except (ValueError, TypeError, RecursionError):
-        raise Invalid(
-            "Metadata may hold only what JSON knows: texts, finite numbers, true, false, null, lists and objects."
-        ) from None
-    check_storable(metadata, what="metadata")
-    size = len(text.encode())
-    if size > MAX_METADATA_BYTES:
-        raise Invalid(f"Metadata is at most {MAX_METADATA_BYTES:,} bytes of JSON; this is {size:,}.")
-    copied: Mapping[str, Any] = json.loads(text, parse_int=_check_integer)
+    copied: Mapping[str, Any] = copy_json(
+        dict(metadata), "Metadata", what="metadata", most=MAX_METADATA_BYTES, parse_int=_check_integer
+    )
     return copied
 
 

@@ -33,23 +33,24 @@ Lifetimes = Mapping[Category, timedelta | None]
 """Lifetime of each category; None: unlimited."""
 
 
-def make_lifetimes(
-    *, routine: int = 7, error: int = 14, task_completion: int = 30, decision: int = 90, fact: int = 0
-) -> Lifetimes:
-    """Return lifetimes of so many days each; 0 days mean unlimited, as "remember this" always is.
+DAYS = {
+    Category.ROUTINE: 7,
+    Category.ERROR: 14,
+    Category.TASK_COMPLETION: 30,
+    Category.DECISION: 90,
+    Category.FACT: 0,
+    Category.EXPLICIT: 0,
+}
+
+
+def make_lifetimes(**days: int) -> Lifetimes:
+    """Return lifetimes of so many days by category; 0 days mean unlimited, as "remember this" always is.
 
     >>> make_lifetimes(fact=365)[Category.FACT].days, make_lifetimes()[Category.EXPLICIT]
     (365, None)
     """
-    days = {
-        Category.ROUTINE: routine,
-        Category.ERROR: error,
-        Category.TASK_COMPLETION: task_completion,
-        Category.DECISION: decision,
-        Category.FACT: fact,
-        Category.EXPLICIT: 0,
-    }
-    return MappingProxyType({category: timedelta(days=count) if count else None for category, count in days.items()})
+    chosen = {category: days.get(category.value, usual) for category, usual in DAYS.items()}
+    return MappingProxyType({category: timedelta(days=count) if count else None for category, count in chosen.items()})
 
 
 LIFETIMES = make_lifetimes()

@@ -155,11 +155,8 @@ def check_removal(highest: Origin | None) -> None:
 
     Raises: Forbidden.
     """
-    if highest is not None and is_low(highest):
-        raise Forbidden(
-            f"This key is trusted as {highest.value}; deleting a conversation and deleting or hiding a long text take "
-            "agent or user. Use a key with more trust."
-        )
+    only = "deleting a conversation and deleting or hiding a long text take agent or user."
+    _check_trusted(highest, f"{only} Use a key with more trust.")
 
 
 def check_document_change(highest: Origin | None) -> None:
@@ -167,11 +164,8 @@ def check_document_change(highest: Origin | None) -> None:
 
     Raises: Forbidden.
     """
-    if highest is not None and is_low(highest):
-        raise Forbidden(
-            f"This key is trusted as {highest.value}; it can add documents, but replacing, changing or deleting one "
-            "takes agent or user. Use another title, or a key with more trust."
-        )
+    only = "it can add documents, but replacing, changing or deleting one takes agent or user."
+    _check_trusted(highest, f"{only} Use another title, or a key with more trust.")
 
 
 def check_decision(highest: Origin | None) -> None:
@@ -179,8 +173,12 @@ def check_decision(highest: Origin | None) -> None:
 
     Raises: Forbidden.
     """
+    _check_trusted(highest, "deciding what agents trust takes agent or user.")
+
+
+def _check_trusted(highest: Origin | None, why: str) -> None:
     if highest is not None and is_low(highest):
-        raise Forbidden(f"This key is trusted as {highest.value}; deciding what agents trust takes agent or user.")
+        raise Forbidden(f"This key is trusted as {highest.value}; {why}")
 
 
 def find_hold_reason(kind: Kind, origin: Origin) -> str | None:
