@@ -78,11 +78,8 @@ def _wrap(function: F, memory: Any, choose: Callable[[Sequence[Any]], _Capturer 
         @wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
             answer = await function(*args, **kwargs)
-            return (
-                answer
-                if (capturer := choose((*args, kwargs.get("name")))) is None
-                else await capturer.call_async(answer)
-            )
+            capturer = choose((*args, kwargs.get("name")))
+            return answer if capturer is None else await capturer.call_async(answer)
 
         return awaited  # type: ignore[return-value]
 
@@ -92,7 +89,8 @@ def _wrap(function: F, memory: Any, choose: Callable[[Sequence[Any]], _Capturer 
     @wraps(function)
     def plain(*args: Any, **kwargs: Any) -> Any:
         answer = function(*args, **kwargs)
-        return answer if (capturer := choose((*args, kwargs.get("name")))) is None else capturer(answer)
+        capturer = choose((*args, kwargs.get("name")))
+        return answer if capturer is None else capturer(answer)
 
     return plain  # type: ignore[return-value]
 

@@ -12,6 +12,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC
 from json.encoder import encode_basestring
 from types import NoneType
@@ -64,18 +65,7 @@ def event_hash(event: AuditEvent, previous_hash: str, key: str = "", *, id: int 
 def seal_event(event: AuditEvent, previous_hash: str, key: str, *, id: int | None = None) -> AuditEvent:
     """Return the event with its hashes, as the one after that with `previous_hash`; `id` replaces its own."""
     number = event.id if id is None else id
-    hash = event_hash(event, previous_hash, key, id=number)
-    return AuditEvent(
-        id=number,
-        tenant=event.tenant,
-        at=event.at,
-        action=event.action,
-        agent_id=event.agent_id,
-        message=event.message,
-        meta=event.meta,
-        previous_hash=previous_hash,
-        hash=hash,
-    )
+    return replace(event, id=number, previous_hash=previous_hash, hash=event_hash(event, previous_hash, key, id=number))
 
 
 def check_key(key: str, name: str) -> str:

@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Invalid
@@ -127,33 +127,22 @@ def _decode(content: bytes, charset: str) -> str:
 
 
 def _iter_files(folder: Path) -> Iterator[Path]:
-    """Yield every file below a folder except hidden ones.
+    """Yield every file below a folder except hidden ones and those in linked folders.
 
-    Links to folders are followed once, so loops end. Links that lead out of the folder are not followed: a cloned
-    repository could point them at any file of its user.
+    A link to a file outside of the folder is not followed: a cloned repository could point it at any file of its user.
 
     Raises: Invalid.
     """
     top = os.path.realpath(folder)
-    seen: set[tuple[int, int]] = set()
-    waiting = [folder]
-    while waiting:
-        current = waiting.pop()
-        try:
-            status = current.stat()
-            if (status.st_dev, status.st_ino) in seen:
-                continue
-            seen.add((status.st_dev, status.st_ino))
-            with os.scandir(current) as entries:
-                inside = [entry for entry in entries if not entry.name.startswith(".") and _is_inside(entry, top)]
-        except OSError as error:
-            raise Invalid(f"{current}: cannot be read ({error.strerror}).") from error
-        waiting += [Path(entry.path) for entry in inside if entry.is_dir()]
-        yield from (Path(entry.path) for entry in inside if entry.is_file())
+    for place, folders, names in os.walk(folder, onerror=_refuse_unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(place, name) for name in names if not name.startswith(".")):
+            if path.is_file() and (not path.is_symlink() or path.resolve().is_relative_to(top)):
+                yield path
 
 
-def _is_inside(entry: os.DirEntry[str], top: str) -> bool:
-    return not entry.is_symlink() or Path(os.path.realpath(entry.path)).is_relative_to(top)
+def _refuse_unreadable(error: OSError) -> NoReturn:
+    raise Invalid(f"{error.filename}: cannot be read ({error.strerror}).") from error
 
 
 def _matches(path: Path, patterns: Sequence[str]) -> bool:
