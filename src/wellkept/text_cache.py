@@ -5,9 +5,8 @@ They outlive the store that a text comes from, so no store can drop them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import _lru_cache_wrapper, cache, lru_cache
+from functools import _lru_cache_wrapper, lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -30,9 +29,3 @@ def clear_text_caches() -> None:
     """Drop all texts and words that the decorated functions have cached."""
     for cached in _caches:
         cached.cache_clear()
-
-
-@cache
-def compile_once(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Compile a pattern of a rule when a text first needs it: most of hundreds are never needed by a short program."""
-    return re.compile(pattern, flags)

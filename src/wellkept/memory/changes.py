@@ -63,29 +63,6 @@ class Changes:
     def __init__(self, store: SqlStore, remember: Remember, now: Clock) -> None:
         self._store, self._remember, self._now = store, remember, now
 
-    def write(
-        self,
-        owner: Owner,
-        drafts: Sequence[Draft],
-        edits: Sequence[Memory],
-        *,
-        cause: ChangeCause,
-        reason: str,
-        also: Callable[[Sequence[Memory], Sequence[Memory], Change], T],
-    ) -> T:
-        """Store drafts and edited memories of one user in one transaction, as one change.
-
-        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones.
-
-        Raises: see `Remember.apply`.
-        """
-
-        def record(added: Sequence[Memory], edited: Sequence[Edited]) -> T:
-            change = self.record(owner, cause, reason, added=added, edited=edited)
-            return also(added, [after for _, after in edited], change)
-
-        return self._remember.apply(owner, drafts, edits, also=record)
-
     def record(
         self,
         owner: Owner,

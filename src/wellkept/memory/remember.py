@@ -220,25 +220,7 @@ class Remember:
         trusted more than the caller, or only more trusted memories could make room. `item` of the error is the position
         of the draft, unless the drafts are refused together.
         """
-        return self.apply(owner, drafts, (), also=lambda added, edited: added)
-
-    def apply(
-        self,
-        owner: Owner,
-        drafts: Sequence[Draft],
-        edits: Sequence[Memory],
-        *,
-        also: Callable[[Sequence[Memory], Sequence[Edited]], T],
-    ) -> T:
-        """Store the drafts and write the edited memories in one transaction, all or none.
-
-        Returns the result of `also`, which runs in it with the stored memories, and the corrected and edited ones
-        before and after.
-
-        Raises: see `__call__`, with `item` counting the drafts and then the edits; Conflict when an edited memory
-        changed since it was read.
-        """
-        now, memories, screened = self._now(), list[Memory](), list[Memory]()
+        now, memories = self._now(), list[Memory]()
         for position, memory in enumerate(self._check_drafts(owner, drafts, now)):
             with naming_item(position):
                 # The audit event of a refusal does not contain the text.
@@ -246,16 +228,12 @@ class Remember:
                     self._record_refusal(memory, "it came out of memory", now)
                     raise Invalid(ECHO_REFUSED)
                 memories.append(self.screen(memory, now))
-        for position, edited in enumerate(edits, len(drafts)):
-            with naming_item(position):
-                check_own(owner, edited.user)
-                screened.append(self.screen(edited, now))
-        changed = [*self._find_corrected(owner, memories), *screened]
+        corrected = self._find_corrected(owner, memories)
         encoded = self._store.encode_memories(memories)
 
-        def write() -> T:
-            edited = self.edit_now(owner, changed, now)
-            return also(self.add_now(owner, memories, encoded, now), edited)
+        def write() -> Sequence[Memory]:
+            self.edit_now(owner, corrected, now)
+            return self.add_now(owner, memories, encoded, now)
 
         return self._run_transaction(owner, write)
 
@@ -398,7 +376,7 @@ class Remember:
         return self._run_transaction(owner, write)
 
     def revert(self, owner: Owner, restored: Sequence[Memory], *, made: Sequence[str], also: Callable[[], T]) -> T:
-        """Undo `carry_out` or `apply`: write the former states of memories and delete those that were `made`.
+        """Undo what a change did: write the former states of memories and delete those that were `made`.
 
         Raises: NotFound, Conflict when one of them was edited since.
         """

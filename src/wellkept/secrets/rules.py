@@ -12,13 +12,12 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from wellkept.program import FORMER_NAME
 from wellkept.secrets.rules_text import REMOVED, Patterns, fill_in, fold
-from wellkept.text_cache import compile_once
 
 MAX_EXAMINED_CHARS = 256
 """Number of leading characters by which a run is judged; more would not change the result."""
@@ -47,7 +46,7 @@ class Split:
     size: int | None  # usual length; None: not fixed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SecretRule:
     """One shape of credential. The last group of the pattern, or all of it, is the credential.
 
@@ -63,9 +62,10 @@ class SecretRule:
     hits: tuple[str, ...]
     misses: tuple[str, ...]
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
-        return compile_once(self.source)
+        """The compiled pattern: most of hundreds are never needed by a short program."""
+        return re.compile(self.source)
 
 
 def count_class_changes(run: str) -> int:
