@@ -233,7 +233,7 @@ def edit(
     run.flags |= {"secrets": secrets}
     if tags and no_tags:
         raise click.BadParameter("--tag and --no-tags exclude each other.")
-    if text is None and importance is None and not tags and not no_tags and not metadata:
+    if text is None and importance is None and not tags and not no_tags and metadata is None:
         raise click.BadParameter("Say what to change: --text, --tag, --no-tags, --importance or --metadata.")
     changed = run.memory.update(
         id,
