@@ -20,7 +20,7 @@ from wellkept.api.wellkept import AgentMemory
 from wellkept.extension import Embedder
 from wellkept.model import Owner
 from wellkept.prompt.rules_window import Layout
-from wellkept.providers.embedders import open_embedder
+from wellkept.providers.checked import open_embedder
 from wellkept.store import open_store
 
 TENANT, AGENT, SESSION = "acme", "atlas", "s-1"

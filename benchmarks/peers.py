@@ -30,7 +30,7 @@ from typing import Any, Protocol
 from wellkept import Settings, Wellkept
 from wellkept.evaluation import LabelledSet, read_sets
 from wellkept.evaluation.scores import compute_metrics
-from wellkept.providers.embedders import open_embedder
+from wellkept.providers.checked import open_embedder
 
 LIMIT = 10
 METRIC_NAMES = ("recall@5", "recall@10", "mrr")

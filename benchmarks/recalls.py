@@ -19,7 +19,7 @@ from wellkept import Settings, Wellkept
 from wellkept.api.agent import AgentMemory
 from wellkept.model import AuditEvent, Document, Owner, Workflow, WorkflowStep
 from wellkept.model.stored import Vector
-from wellkept.providers.embedders import open_embedder
+from wellkept.providers.checked import open_embedder
 
 MEMORIES, EVENTS, STEPS, CHUNKS = 10_000, 10_000, 5_000, 20_000
 CHUNKS_EACH = 100

@@ -14,7 +14,7 @@ from benchmarks.http_load import Load, Outcome, Question
 from benchmarks.measure import Line
 from wellkept import Settings, Wellkept
 from wellkept.model import Owner
-from wellkept.providers.embedders import open_embedder
+from wellkept.providers.checked import open_embedder
 from wellkept.store import open_store
 
 AGENTS = 10

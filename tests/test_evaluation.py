@@ -12,7 +12,7 @@ import pytest
 
 from wellkept.errors import Invalid
 from wellkept.evaluation import Evaluation, ReplayOptions, Scores, Usage, evaluate, read_sets
-from wellkept.evaluation.replay import split_text
+from wellkept.evaluation.measure import split_text
 from wellkept.evaluation.scores import METRICS, compute_metrics, estimate_mean
 from wellkept.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Protocols that others can implement: embedders, token counters, language models and clocks."""
+"""Protocols that others can implement: embedders, token counters, language models, clocks and progress."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Clock: TypeAlias = Callable[[], datetime]
 """Function that returns the time, aware and in UTC."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Callback that receives the number of steps done and the total."""
 
 
 class Embedder(Protocol):

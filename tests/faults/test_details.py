@@ -21,7 +21,7 @@ from tests.processes import CLEAN
 from wellkept.compression import zstd
 from wellkept.errors import Invalid, StoreError
 from wellkept.model import Owner
-from wellkept.providers.archives import Archives
+from wellkept.providers.archives import read_lines
 from wellkept.store import open_store
 from wellkept.store.contents import CHUNK_CHARS, decompress_chunk
 from wellkept.store.sqlstore import SqlStore
@@ -142,10 +142,10 @@ def test_what_the_package_zstandard_wrote_can_be_read(tmp_path: Path) -> None:
     archive = tmp_path / "archive.zst"
     archive.write_bytes(bytes.fromhex(OLD_ARCHIVE) * 2)
 
-    assert [line for line, _ in Archives().lines(archive, max_bytes=100)] == [b'{"a": 1}\n'] * 2
+    assert [line for line, _ in read_lines(archive, max_bytes=100)] == [b'{"a": 1}\n'] * 2
     archive.write_bytes(bytes.fromhex(OLD_ARCHIVE)[:-2])
     with pytest.raises(Invalid, match="cut off or damaged"):
-        list(Archives().lines(archive, max_bytes=100))
+        list(read_lines(archive, max_bytes=100))
 
 
 def test_the_largest_chunk_can_be_read_and_a_larger_frame_is_refused() -> None:

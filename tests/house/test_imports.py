@@ -208,7 +208,7 @@ def test_only_the_api_reads_the_clock() -> None:
 
 PAUSES = {
     "wellkept.deadline": "says when a request has taken too long",
-    "wellkept.evaluation.replay": "says how long a recall took",
+    "wellkept.evaluation.measure": "says how long a recall took",
     "wellkept.evaluation.speed": "measures how fast the verbs are",
     "wellkept.store.sqlite.writer": "orders snapshots by the time they began",
     "wellkept.store.notes.disk": "waits for a lock that another process holds",

@@ -21,7 +21,7 @@ MAY_CATCH_ALL = {
     ("wellkept.store.postgres.engine", "__init__"): "closes the pool and raises again",
     ("wellkept.store.postgres.link", "_watch"): "without this thread a server that went away would stay away for ever",
     (
-        "wellkept.providers.foreign",
+        "wellkept.providers.checked",
         "call_foreign",
     ): "an embedder or a model is anybody's code: whatever it raises, it failed",
     (
@@ -30,7 +30,7 @@ MAY_CATCH_ALL = {
     ): "logs it; a defect of one source must not take the others with it",
     ("wellkept.providers.onnx_embedder", "_open"): "a file of the wrong kind has no narrower type",
     ("wellkept.server.mcp.protocol", "_hide_errors"): "logs it and answers without its text, which may be somebody's",
-    ("wellkept.upkeep.workers", "_serve"): "hands the error to whoever asks for the result",
+    ("wellkept.upkeep.background", "_serve"): "hands the error to whoever asks for the result",
     ("wellkept.server.threads", "_run"): "hands the error to whoever asks for the result",
     (
         "wellkept.upkeep.background",

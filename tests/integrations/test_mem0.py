@@ -11,8 +11,7 @@ import pytest
 
 from tests.integrations.examples import read_expected, run_example
 from wellkept import Settings, Wellkept
-from wellkept.integrations.mem0 import AsyncMemory, Memory
-from wellkept.integrations.mem0_forms import read_config
+from wellkept.integrations.mem0 import AsyncMemory, Memory, read_config
 
 SCOPE = {"user_id": "lena"}
 

@@ -27,7 +27,7 @@ from wellkept.recall.rules_ranking import PURPOSES
 from wellkept.server.mcp.protocol import BROKEN, NOTHING_RECALLED
 from wellkept.server.mcp.resources import PAGE, TEMPLATES
 from wellkept.tools import catalog
-from wellkept.tools.bounds import MAX_CHARS
+from wellkept.tools.verbs import MAX_CHARS
 
 PROFILE = "wellkept://agent/atlas/profile"
 PRIVATE = "wellkept://agent/atlas/private-memory"

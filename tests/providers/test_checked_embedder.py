@@ -8,7 +8,7 @@ import pytest
 
 from wellkept.errors import Invalid, ModelError
 from wellkept.providers import minilm
-from wellkept.providers.embedders import CheckedEmbedder, open_embedder
+from wellkept.providers.checked import CheckedEmbedder, open_embedder
 
 
 class Given:

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wellkept import Invalid, Settings, Wellkept
-from wellkept.importers import FORMATS, Importers
 from wellkept.importers.files import CHUNK_CHARS, split_note
+from wellkept.importers.formats import FORMATS, find_format, recognise
 from wellkept.model import ForeignMemory, ForeignTurn, Kind, Origin, RefusedItem
 
 pytestmark = pytest.mark.proves("X6")
@@ -178,7 +178,7 @@ def lines(entries: list[Any]) -> str:
 
 
 def read(path: Path, name: str) -> list[Any]:
-    found = Importers().recognise(path)
+    found = recognise(path)
     assert found.name == name
     return list(found.read(path))
 
@@ -326,12 +326,12 @@ def test_an_archive_that_cannot_be_unpacked_and_files_of_nobody(tmp_path: Path) 
     archive = zipped(tmp_path / "export.zip", conversations=chatgpt())
     archive.write_bytes(archive.read_bytes()[:200] + b"damaged!" * 9 + archive.read_bytes()[272:])
     with pytest.raises(Invalid, match="cannot be unpacked"):
-        list(Importers().named("chatgpt").read(archive))
+        list(find_format("chatgpt").read(archive))
     for number, content in enumerate(["", "{}", "[]", "hello", '{"a": 1}', "\x00\xff"]):
         with pytest.raises(Invalid, match="can be imported"):
-            Importers().recognise(written(tmp_path / f"{number}.json", content))
+            recognise(written(tmp_path / f"{number}.json", content))
     with pytest.raises(Invalid, match="mem0"):
-        Importers().named("evernote")
+        find_format("evernote")
 
 
 @pytest.mark.parametrize("reader", FORMATS, ids=lambda each: each.name)

@@ -16,9 +16,8 @@ import pytest
 from tests.stopwatch import times_as_long
 from wellkept import Wellkept
 from wellkept.errors import ModelError
-from wellkept.providers import minilm, word_pieces
-from wellkept.providers.minilm import MiniLMEmbedder
-from wellkept.providers.word_pieces import WordPieces
+from wellkept.providers import minilm
+from wellkept.providers.minilm import MiniLMEmbedder, WordPieces
 
 # What was said, a text about the same thing in other words, and a text about something else.
 TRIPLES = [
@@ -163,8 +162,8 @@ def test_pieces_are_those_of_the_encoders_own_tokenizer(split: WordPieces, vocab
 
 
 def test_a_forgotten_word_splits_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_pieces, "MAX_CACHED_WORDS", 2)
-    monkeypatch.setattr(word_pieces, "MAX_CACHED_CHARS", 1)
+    monkeypatch.setattr(minilm, "MAX_CACHED_WORDS", 2)
+    monkeypatch.setattr(minilm, "MAX_CACHED_CHARS", 1)
     split = WordPieces(PIECES, limit=20)
 
     assert [split("a Ab C ab b") for _ in range(3)] == [[0, 3, 3, 5, 6, 3, 5, 4, 1]] * 3

@@ -16,8 +16,8 @@ from tests.waiting import eventually
 from wellkept import Settings, Wellkept
 from wellkept.errors import Invalid, ModelError
 from wellkept.model import Json
-from wellkept.providers.models import CheckedModel, open_models
-from wellkept.providers.openai_model import MAX_ANSWER_BYTES, OpenAIModel
+from wellkept.providers.checked import CheckedModel, open_models
+from wellkept.providers.openai import MAX_COMPLETION_BYTES, OpenAIModel
 from wellkept.testing.fake_model import (
     Answer,
     ModelHandler,
@@ -174,7 +174,7 @@ def test_no_content_is_an_empty_answer(server: ModelServer) -> None:
 
 
 def test_a_huge_answer_is_cut_off(server: ModelServer) -> None:
-    server.usual = content(b" " * (MAX_ANSWER_BYTES + 1))
+    server.usual = content(b" " * (MAX_COMPLETION_BYTES + 1))
 
     assert "too long" in failure(lambda: model(server).complete(QUESTION))
 

@@ -15,7 +15,7 @@ from tokenizers.processors import TemplateProcessing
 
 from wellkept import Wellkept
 from wellkept.errors import Invalid, ModelError
-from wellkept.providers.embedders import open_embedder
+from wellkept.providers.checked import open_embedder
 from wellkept.providers.onnx_embedder import MAX_TOKENS, OnnxEmbedder
 
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "dog", "puppy", "car", "red"]

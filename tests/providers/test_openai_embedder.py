@@ -14,7 +14,7 @@ import pytest
 from tests.waiting import eventually
 from wellkept.errors import Invalid, ModelError
 from wellkept.providers.endpoint import MAX_ANSWER_BYTES
-from wellkept.providers.openai_embedder import MAX_CHARS, OpenAIEmbedder
+from wellkept.providers.openai import MAX_CHARS, OpenAIEmbedder
 from wellkept.testing.fake_model import Answer, ModelHandler, ModelServer, content, drips, hangs, status
 
 KEY = "sk-do-not-show-me"

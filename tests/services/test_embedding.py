@@ -14,7 +14,7 @@ from tests.providers.test_openai_embedder import DIMENSIONS, Endpoint, hangs, st
 from tests.waiting import eventually
 from wellkept import ModelError, SchemaMismatch, Settings, StoreError, Wellkept
 from wellkept.program import FORMER_NAME
-from wellkept.providers.openai_embedder import OpenAIEmbedder
+from wellkept.providers.openai import OpenAIEmbedder
 from wellkept.testing.fake_model import ModelHandler
 from wellkept.upkeep import embedding, resting
 

@@ -13,7 +13,7 @@ from wellkept import ModelError, Wellkept
 from wellkept.api.wellkept import AgentMemory
 from wellkept.errors import ModelRefused
 from wellkept.model import Json
-from wellkept.providers.openai_model import OpenAIModel
+from wellkept.providers.openai import OpenAIModel
 from wellkept.testing.fake_model import ModelServer, status
 
 SUMMING = {"summary_enabled": True, "summary_threshold": 6, "summary_keep_last": 2}

@@ -12,7 +12,7 @@ from tests.services.conftest import Clock, Place
 from tests.waiting import eventually
 from wellkept import Wellkept
 from wellkept.errors import StoreError
-from wellkept.upkeep import background, schedule
+from wellkept.upkeep import background, maintain
 
 HOUR = timedelta(hours=1)
 
@@ -85,7 +85,7 @@ def test_a_run_by_hand_counts_and_a_failed_one_is_told(fresh_place: Place, clock
 def test_a_library_runs_it_by_time_too(
     fresh_place: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr(schedule, "NUDGE_SECONDS", 0.01)
+    monkeypatch.setattr(maintain, "NUDGE_SECONDS", 0.01)
     with fresh_place.open(clock, embedder="off") as wellkept:
         wellkept.agent("ann").remember("Thanks, great!", kind="episode", category="routine")
         wellkept.maintain()

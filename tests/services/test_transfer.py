@@ -19,9 +19,10 @@ import pytest
 from tests.postgres_server import PostgresServer
 from tests.services.conftest import START, Clock, Place
 from tests.waiting import eventually
-from wellkept import Settings, Wellkept, importers
+from wellkept import Settings, Wellkept
 from wellkept.api.wellkept import TenantMemory
 from wellkept.errors import Conflict, Invalid
+from wellkept.importers import formats
 from wellkept.model import ForeignItem, ForeignMemory, ForeignTurn, RefusedItem
 from wellkept.transfer import foreign
 
@@ -802,7 +803,7 @@ dream||nothing
 
 @pytest.fixture
 def diary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(importers, "FORMATS", (Diary(),))
+    monkeypatch.setattr(formats, "FORMATS", (Diary(),))
     path = tmp_path / "log.txt"
     path.write_text(DIARY, "utf-8")
     return path

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from wellkept.upkeep import workers
-from wellkept.upkeep.workers import Turns
+from wellkept.upkeep import background
+from wellkept.upkeep.background import Turns
 
 
 def test_threads_take_turns() -> None:
@@ -33,7 +33,7 @@ def test_threads_take_turns() -> None:
 def test_a_thread_that_waited_long_enough_goes_on_and_leaves_the_turn_to_its_holder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workers, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(background, "TURN_SECONDS", 0.01)
     took = Turns()
     with took.take():
         with took.take():

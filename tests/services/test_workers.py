@@ -11,8 +11,8 @@ import pytest
 
 from tests.waiting import LIMIT
 from wellkept import StoreError
-from wellkept.upkeep import workers as workers_module
-from wellkept.upkeep.workers import Workers
+from wellkept.upkeep import background
+from wellkept.upkeep.background import Workers
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_idle_threads_are_used_again(workers: Workers) -> None:
 
 
 def test_no_more_threads_are_started_than_allowed(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers_module, "MAX_THREADS", 2)
+    monkeypatch.setattr(background, "MAX_THREADS", 2)
     may_end = threading.Event()
     jobs = [workers.submit(lambda: may_end.wait(LIMIT)) for _ in range(6)]
 

@@ -22,10 +22,10 @@ from wellkept.api.agent import AgentSessions
 from wellkept.api.views import AgentChanges, AgentDetails, AgentItems, AgentKnowledge, AgentPrompts, AgentReview, Part
 from wellkept.api.wellkept import AgentMemory, Wellkept
 from wellkept.errors import StoreError
+from wellkept.extension import Progress
 from wellkept.model import BackupReport, Owner, Receipt
 from wellkept.secrets.check import Sighting
 from wellkept.store.engine import CLOSED
-from wellkept.upkeep.walk import Progress
 
 THREADS = 32
 """Worker threads of one store: enough for many waiting writes to share a commit."""

@@ -14,7 +14,6 @@ from wellkept.facts.asking import AskModel
 from wellkept.facts.profile import Profiles
 from wellkept.facts.telling import Telling
 from wellkept.history.rules_history import check_key
-from wellkept.importers import Importers
 from wellkept.knowledge.search import PassageSearch, SearchKnowledge
 from wellkept.knowledge.skills import Skills
 from wellkept.memory.changes import Changes
@@ -30,7 +29,6 @@ from wellkept.prompt.gather import Blocks, Gather
 from wellkept.prompt.prompt_log import ContextCalls
 from wellkept.prompt.summaries import Conversations, FoldTurns
 from wellkept.prompt.transcripts import TranscriptWriter
-from wellkept.providers.archives import Archives
 from wellkept.recall.explain import Explain
 from wellkept.recall.recall import Recall, RetrievalMarks
 from wellkept.secrets.check import SecretGuard, Sighting, scan_tenant
@@ -38,12 +36,12 @@ from wellkept.settings import Settings
 from wellkept.shared import Shared
 from wellkept.tools import catalog
 from wellkept.upkeep.embedding import Embedding
-from wellkept.upkeep.maintain import Maintain
+from wellkept.upkeep.maintain import Maintain, MaintenanceSchedule
 from wellkept.upkeep.resting import GuardedModel
-from wellkept.upkeep.schedule import MaintenanceSchedule
 from wellkept.upkeep.stats import CountTenant
 
 if TYPE_CHECKING:
+    from wellkept.extension import Progress
     from wellkept.facts.adding import AddFacts
     from wellkept.history.workflows import RecordWorkflows
     from wellkept.knowledge.ingest import Ingest
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from wellkept.upkeep.checkup import Checkup, RepairIndex
     from wellkept.upkeep.consolidate import Consolidate
     from wellkept.upkeep.erase import Erase
-    from wellkept.upkeep.walk import Progress
 
 
 MAINTENANCE_WRITES = 1000
@@ -217,7 +214,7 @@ class Services:
     def export(self) -> Export:
         from wellkept.transfer.archive import Export
 
-        return Export(self.store, Archives(), self.now, key=self._settings.export_key)
+        return Export(self.store, self.now, key=self._settings.export_key)
 
     @cached_property
     def import_(self) -> Import:
@@ -225,11 +222,11 @@ class Services:
         from wellkept.transfer.foreign import ForeignImport
         from wellkept.transfer.restore import Import, Restore
 
-        store, now, settings, archives = self.store, self.now, self._settings, Archives()
+        store, now, settings = self.store, self.now, self._settings
         keys = {"audit_key": settings.audit_key, "export_key": settings.export_key}
-        restore = Restore(Place(store=store, embedding=self._embedding, files=archives, now=now, **keys))
+        restore = Restore(Place(store=store, embedding=self._embedding, now=now, **keys))
         foreign = ForeignImport(store, self.remember, self.items, self.transcripts, self.guard, now, settings)
-        return Import(archives, restore, foreign, Importers(), agent=settings.agent)
+        return Import(restore, foreign, agent=settings.agent)
 
     @cached_property
     def erase(self) -> Erase:

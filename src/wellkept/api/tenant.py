@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack
 
 from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, Invalid, NotFound
+from wellkept.extension import Progress
 from wellkept.history.rules_history import COMPLETED, OWN_AREAS
 from wellkept.knowledge import ingest as filing
 from wellkept.knowledge.ingest import IngestReport
@@ -63,7 +64,6 @@ from wellkept.model.stored import Place, place_of
 from wellkept.secrets.check import REJECTED, Sighting
 from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.stats import DAYS, keep_agents
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     pass

@@ -22,20 +22,18 @@ from wellkept.api.views import Part, TenantView, find_owner
 from wellkept.arguments import CheckedMethods, checked
 from wellkept.caller import current_caller
 from wellkept.errors import Invalid
-from wellkept.extension import Clock, Embedder, TokenCounter
+from wellkept.extension import Clock, Embedder, Progress, TokenCounter
 from wellkept.knowledge.skills import Skills
 from wellkept.language.names import check_tenant
 from wellkept.model import BackgroundStatus, BackupReport, CheckResult, Receipt, Skill
-from wellkept.providers.archives import Archives
-from wellkept.providers.embedders import CheckedEmbedder, open_embedder
-from wellkept.providers.models import GivenModel, open_models
+from wellkept.providers import archives
+from wellkept.providers.checked import CheckedEmbedder, GivenModel, open_embedder, open_models
 from wellkept.providers.tokenizers import open_tokenizer
 from wellkept.settings import Settings, masked
 from wellkept.settings.sources import warn_of_former_store
 from wellkept.upkeep.embedding import Embedding
 from wellkept.upkeep.maintain import MaintenanceReport
 from wellkept.upkeep.rules_erasure import is_as_issued
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -164,7 +162,7 @@ class Wellkept(CheckedMethods):
         self._services.retrieval_marks.flush()
         target = Path(path).absolute()
         _check_replaceable(target)
-        with Archives().create(target, compression=BACKUP_COMPRESSION) as file:
+        with archives.create_archive(target, compression=BACKUP_COMPRESSION) as file:
             return self._store.back_up(file, scratch=target.parent, now=self._now(), progress=progress)
 
     @staticmethod
@@ -296,7 +294,7 @@ def _check_replaceable(target: Path) -> None:
     if not os.path.isfile(target) or not os.path.getsize(target):
         return
     try:
-        with Archives().open(target) as (stream, _):
+        with archives.open_archive(target) as (stream, _):
             is_replaceable = store.is_backup(stream)
     except Invalid:
         is_replaceable = False
@@ -307,9 +305,8 @@ def _check_replaceable(target: Path) -> None:
 @contextmanager
 def _reading(path: Path, progress: Progress | None) -> Iterator[tuple[IO[bytes], Callable[[], None] | None]]:
     """Open a backup; yield the stream, and a callback that reports to `progress` how many megabytes have been read."""
-    archives = Archives()
-    total = archives.size(path) // MEGABYTE + 1
-    with archives.open(path) as (stream, file):
+    total = archives.get_size(path) // MEGABYTE + 1
+    with archives.open_archive(path) as (stream, file):
         yield stream, None if progress is None else lambda: progress(file.tell() // MEGABYTE + 1, total)
 
 

@@ -36,7 +36,7 @@ from wellkept.errors import Forbidden, Invalid
 from wellkept.knowledge import files
 from wellkept.knowledge.ingest import IngestReport
 from wellkept.language.names import check_agent
-from wellkept.providers.archives import Archives
+from wellkept.providers.archives import create_archive
 from wellkept.secrets.check import Sighting
 from wellkept.settings import Settings
 from wellkept.upkeep.maintain import MaintenanceReport
@@ -95,7 +95,7 @@ def _export(view: ClientView[Any], given: model.Json) -> Plan[model.ExportReport
     request = HttpRequest(method="GET", path=_add_query("/api/export", user=given.get("user")), headers=view._headers)
     content: bytes = yield from view._connection.address.exchange(replace(request, is_file=True))
     if isinstance(given["path"], str | Path):
-        with Archives().create(Path(given["path"]).expanduser()) as file:
+        with create_archive(Path(given["path"]).expanduser()) as file:
             file.write(content)
     else:
         given["path"].write(content)

@@ -1,10 +1,8 @@
 """Evaluation of recall on labelled memories and questions, through the public API."""
 
-from wellkept.evaluation.files import read_sets
-from wellkept.evaluation.measure import Evaluation, evaluate
-from wellkept.evaluation.replay import ReplayOptions, Rest
+from wellkept.evaluation.measure import Evaluation, ReplayOptions, Rest, evaluate
 from wellkept.evaluation.scores import Scores, Usage
-from wellkept.evaluation.sets import LabelledMemory, LabelledQuestion, LabelledSet
+from wellkept.evaluation.sets import LabelledMemory, LabelledQuestion, LabelledSet, read_sets
 
 __all__ = [
     "Evaluation",

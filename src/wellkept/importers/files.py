@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
-import zipfile as _zipfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
@@ -22,22 +22,41 @@ from wellkept.memory.rules_kinds import MAX_TAG_CHARS, MAX_TAGS, RULES
 from wellkept.model import ForeignItem, ForeignTurn, Kind, RefusedItem
 
 
-class ForeignFormat(Protocol):
+@dataclass(frozen=True, slots=True)
+class ForeignFormat:
     """File format of another memory program."""
 
     name: str  # the value of `--from`, such as "mem0"
+    member: str  # pattern of the names of such files in an archive or a folder
+    signs: Sequence[str]  # patterns that such a file has at its beginning
+    what: str  # an entry of it, in messages
+    parse: Callable[[str, Any], Iterator[ForeignItem]]  # returns the items of an entry, from its place and its JSON
+    lists: Sequence[str] = ()  # fields of an object that hold the entries
+    read_stream: Callable[[IO[str]], Iterator[ForeignItem]] | None = None  # for a file that is read in another way
 
     def recognises(self, path: Path) -> bool:
-        """Return True if the file looks like this format. Reads as little as possible and never raises Invalid.
-
-        Raises: OSError.
-        """
+        """Return True if the file looks like this format. Reads its beginning only. Raises: OSError."""
+        start = read_head(path, re.compile(self.member, re.IGNORECASE))
+        return all(re.search(sign, start, re.MULTILINE | re.DOTALL) for sign in self.signs)
 
     def read(self, path: Path) -> Iterator[ForeignItem]:
         """Yield every item of the file; invalid ones as `RefusedItem`, so that the rest is still imported.
 
         Raises: Invalid when the file as a whole is not of this format; OSError.
         """
+        with open_members(path, re.compile(self.member, re.IGNORECASE)) as streams:
+            for name, stream in streams:
+                where = "" if len(streams) == 1 else f"{name}, "
+                yield from self._read_entries(stream, where) if self.read_stream is None else self.read_stream(stream)
+
+    def _read_entries(self, stream: IO[str], where: str) -> Iterator[ForeignItem]:
+        number = 0
+        try:
+            for entry in iter_entries(stream, self.lists):
+                number += 1
+                yield from self.parse(f"{where}{self.what} {number}", entry)
+        except DamagedFile as error:
+            yield RefusedItem(place=f"{where}after {self.what} {number}", reason=f"{error}.")
 
 
 NO_ANSWER = "It has no answer; only answered prompts are imported."
@@ -79,6 +98,7 @@ def _make_turn(place: str, session_id: str, number: int, prompts: list[ChatMessa
     return ForeignTurn(place=where, session_id=session_id, user=prompt, assistant=answer, created_at=prompts[0].at)
 
 
+TEXT: Any = {"encoding": "utf-8-sig", "errors": "replace"}
 HEAD_CHARS = 64 * 1024
 CHUNK_CHARS = 256 * 1024
 MAX_ENTRY_CHARS = 64 * 1024 * 1024
@@ -115,18 +135,18 @@ def open_members(path: Path, member: re.Pattern[str]) -> Iterator[Sequence[tuple
     if path.is_dir():
         with ExitStack() as stack:
             found = sorted(each for each in path.iterdir() if each.is_file() and member.fullmatch(each.name))
-            yield [(each.name, stack.enter_context(_open_text(each))) for each in found]
+            yield [(each.name, stack.enter_context(each.open(**TEXT))) for each in found]
         return
-    if not _zipfile.is_zipfile(path):
-        with _open_text(path) as file:
+    if not zipfile.is_zipfile(path):
+        with path.open(**TEXT) as file:
             yield [(path.name, file)]
         return
     try:
-        with _zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(path) as archive:
             names = sorted(name for name in archive.namelist() if member.fullmatch(name.rpartition("/")[2]))
             _check_sizes(path, [archive.getinfo(name) for name in names])
-            yield [(name, _wrap_text(archive.open(name))) for name in names]
-    except (_zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            yield [(name, io.TextIOWrapper(archive.open(name), **TEXT)) for name in names]
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         # RuntimeError is raised for encrypted archives.
         raise Invalid(f"{path.name}: the archive cannot be unpacked ({error}).") from error
 
@@ -136,14 +156,6 @@ def _check_sizes(path: Path, members: Sequence[Any]) -> None:
     packed, unpacked = sum(each.compress_size for each in members), sum(each.file_size for each in members)
     if unpacked > max(MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO * packed):
         raise Invalid(f"{path.name}: unpacks to {unpacked:,} bytes, which is too much for an export.")
-
-
-def _open_text(path: Path) -> IO[str]:
-    return path.open(encoding="utf-8-sig", errors="replace")
-
-
-def _wrap_text(file: IO[bytes]) -> IO[str]:
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
 
 
 def read_head(path: Path, member: re.Pattern[str]) -> str:
@@ -205,29 +217,6 @@ def iter_entries(stream: IO[str], names: Sequence[str]) -> Iterator[Any]:
                 yield from each
         else:
             yield value
-
-
-def read_items(
-    path: Path,
-    member: re.Pattern[str],
-    names: Sequence[str],
-    *,
-    what: str,
-    parse: Callable[[str, Any], Iterator[ForeignItem]],
-) -> Iterator[ForeignItem]:
-    """Yield the items `parse` returns for each entry and its place ("memory 7"), or a `RefusedItem` for a damaged file.
-
-    Raises: Invalid, OSError.
-    """
-    number = 0
-    with open_members(path, member) as streams:
-        for _, stream in streams:
-            try:
-                for entry in iter_entries(stream, names):
-                    number += 1
-                    yield from parse(f"{what} {number}", entry)
-            except DamagedFile as error:
-                yield RefusedItem(place=f"after {what} {number}", reason=f"{error}.")
 
 
 def parse_time(value: object) -> datetime | None:

@@ -17,8 +17,7 @@ from typing import Any
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from wellkept.errors import Invalid
-from wellkept.integrations.own_items import OwnItems
-from wellkept.integrations.plans import run_plan
+from wellkept.integrations.plans import OwnItems, run_plan
 from wellkept.model import Item, Json, Origin
 
 NAMESPACE = "crewai"

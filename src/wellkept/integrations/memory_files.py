@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from urllib.parse import unquote
 
 from wellkept.errors import Conflict, WellkeptError
-from wellkept.integrations.own_items import DETAIL, OwnItems, drop_texts, is_long, read_text
-from wellkept.integrations.plans import Plan, ask
+from wellkept.integrations.plans import DETAIL, OwnItems, Plan, ask, drop_texts, is_long, read_text
 from wellkept.model import Item, Json, Origin
 
 if TYPE_CHECKING:

@@ -11,14 +11,18 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wellkept.errors import Invalid, NotFound, WellkeptError
-from wellkept.integrations.own_items import DETAIL, OwnItems, drop_texts, is_long, read_text
 from wellkept.integrations.plans import (
+    DETAIL,
+    OwnItems,
     Plan,
     ask,
     call_verb,
+    drop_texts,
+    is_long,
     log_turn,
     open_tools,
     parse_arguments,
+    read_text,
     run_plan_async,
 )
 from wellkept.language.text import clean_text

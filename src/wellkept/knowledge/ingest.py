@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict
 from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline, iter_with_deadline
 from wellkept.errors import Conflict, Invalid
-from wellkept.extension import Clock
+from wellkept.extension import Clock, Progress
 from wellkept.knowledge import files
 from wellkept.knowledge.rules_chunking import (
     MAX_PASSAGES,
@@ -40,7 +40,6 @@ from wellkept.meter import METER
 from wellkept.model import AuditEvent, Chunk, Document
 from wellkept.secrets.check import FLAG, SecretGuard
 from wellkept.upkeep.embedding import Embedding
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

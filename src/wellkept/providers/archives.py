@@ -21,68 +21,68 @@ GZIP_LEVEL = 6
 PART = ".part"
 
 
-class Archives:
-    """Files of lines on disk, plain or compressed."""
+@contextmanager
+def create_archive(path: Path, *, compression: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a file for writing; it takes its name once it is complete. Raises: Invalid."""
+    try:
+        # A pipe or a device is written directly: it cannot be replaced.
+        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+            with path.open("wb") as file:
+                yield file
+            return
+        draft = path.with_name(f"{path.name}{PART}")
+        fd = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
+    try:
+        with os.fdopen(fd, "wb") as file:
+            with open_compressed(file, path.suffix if compression is None else compression) as content:
+                yield content
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
+    finally:
+        # The draft is left only after a failure; otherwise it was renamed.
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
-    @contextmanager
-    def create(self, path: Path, *, compression: str | None = None) -> Iterator[IO[bytes]]:
-        """Raises: Invalid."""
-        try:
-            # A pipe or a device is written directly: it cannot be replaced.
-            if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-                with path.open("wb") as file:
-                    yield file
-                return
-            draft = path.with_name(f"{path.name}{PART}")
-            fd = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
-        try:
-            with os.fdopen(fd, "wb") as file:
-                with open_compressed(file, path.suffix if compression is None else compression) as content:
-                    yield content
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be written ({error.strerror}).") from error
-        finally:
-            # The draft is left only after a failure; otherwise it was renamed.
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
 
-    @contextmanager
-    def open(self, path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-        """Open a file for reading; yield the decompressed stream and the file below it.
+@contextmanager
+def open_archive(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file for reading; yield the decompressed stream and the file below it.
 
-        Raises: Invalid.
-        """
-        # Loaded here, because a generator may be closed while the interpreter ends.
-        broken = zstd.ZstdError
-        try:
-            with path.open("rb") as file:
-                mark = file.read(4)
-                file.seek(0)
-                yield _open_decompressed(file, mark), file
-        except (EOFError, zlib.error, gzip.BadGzipFile, broken) as error:
-            raise Invalid(f"{path.name}: cannot be unpacked; it is cut off or damaged. Copy it again.") from error
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+    Raises: Invalid.
+    """
+    # Loaded here, because a generator may be closed while the interpreter ends.
+    broken = zstd.ZstdError
+    try:
+        with path.open("rb") as file:
+            mark = file.read(4)
+            file.seek(0)
+            yield _open_decompressed(file, mark), file
+    except (EOFError, zlib.error, gzip.BadGzipFile, broken) as error:
+        raise Invalid(f"{path.name}: cannot be unpacked; it is cut off or damaged. Copy it again.") from error
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
 
-    def lines(self, path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
-        """Raises: Invalid."""
-        with self.open(path) as (stream, file):
-            while line := stream.readline(max_bytes + 1):
-                if len(line) > max_bytes:
-                    raise Invalid(f"{path.name}: a line is longer than {max_bytes // 1024 // 1024} MiB.")
-                yield line, file.tell()
 
-    def size(self, path: Path) -> int:
-        """Raises: Invalid."""
-        try:
-            return path.stat().st_size
-        except OSError as error:
-            raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
+def read_lines(path: Path, *, max_bytes: int) -> Iterator[tuple[bytes, int]]:
+    """Yield each line, and how many bytes of the file have been read. Raises: Invalid."""
+    with open_archive(path) as (stream, file):
+        while line := stream.readline(max_bytes + 1):
+            if len(line) > max_bytes:
+                raise Invalid(f"{path.name}: a line is longer than {max_bytes // 1024 // 1024} MiB.")
+            yield line, file.tell()
+
+
+def get_size(path: Path) -> int:
+    """Return the size of a file in bytes. Raises: Invalid."""
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).") from error
 
 
 @contextmanager

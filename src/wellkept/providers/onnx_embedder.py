@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from wellkept.errors import Invalid, ModelError
 from wellkept.program import FORMER_NAME
-from wellkept.providers.foreign import NATIVE_CALLS
+from wellkept.providers.checked import NATIVE_CALLS
 from wellkept.settings import load_onnxruntime
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx")

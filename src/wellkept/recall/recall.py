@@ -47,8 +47,7 @@ from wellkept.recall.rules_ranking import (
 from wellkept.recall.sources import Sources
 from wellkept.shared import Shared
 from wellkept.store import is_postgres
-from wellkept.upkeep.background import Queue
-from wellkept.upkeep.workers import Turns, Workers
+from wellkept.upkeep.background import Queue, Turns, Workers
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid, SecretRejected
-from wellkept.extension import Clock
+from wellkept.extension import Clock, Progress
 from wellkept.memory.rules_kinds import check_metadata
 from wellkept.meter import METER
 from wellkept.model import Json, Kind, Memory
 from wellkept.secrets import rules_scan as scan
 from wellkept.text_cache import cache_text
 from wellkept.transfer.rules import CONTENTS, KEYS, read_facts
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

@@ -13,18 +13,15 @@ from typing import Any
 
 from wellkept.errors import Invalid, NotFound, SecretRejected, TimedOut, WellkeptError
 from wellkept.model import Json
-from wellkept.tools import details, items, memories, memory_set, recall
-from wellkept.tools.bounds import render_secret_refusal
+from wellkept.tools import verbs
 from wellkept.tools.spec import DEFINITIONS, RENDERERS, Tool
-
-_MODULES = {"memory": memory_set, "recall": recall, "details": details, "items": items}
-"""Modules of the functions that the tools of a set call, if not `memories`."""
+from wellkept.tools.verbs import render_secret_refusal
 
 TOOLS: Mapping[str, Tool] = {
     name: Tool(
         name=name,
         set=set,
-        call=getattr(_MODULES.get(set, memories), name),
+        call=getattr(verbs, name),
         **{"without_agent": group["without_agent"], **fields},
     )
     for set, group in DEFINITIONS["sets"].items()

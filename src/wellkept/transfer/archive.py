@@ -22,17 +22,16 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid
-from wellkept.extension import Clock
+from wellkept.extension import Clock, Progress
 from wellkept.history.rules_history import encode_key, is_foreign, key_mark
 from wellkept.history.workflows import record_event
 from wellkept.language.values import MAX_DEPTH, check_depth, has_too_many_values
 from wellkept.model import AuditEvent, ExportReport, Json
 from wellkept.program import FORMER_NAME, PROGRAM
+from wellkept.providers import archives
 from wellkept.transfer.rules import upgrade_row
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
-    from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
 
 
@@ -126,12 +125,12 @@ class ArchiveWriter:
 class ArchiveReader:
     """Reader of an export. `header` is set at the start; `sha256`, `signature` and `is_signed` at the end."""
 
-    def __init__(self, files: Archives, path: Path, *, key: str = "") -> None:
+    def __init__(self, path: Path, *, key: str = "") -> None:
         """Open the file and read its header.
 
         Raises: Invalid when the file is not an export, or one of a later version.
         """
-        self._lines = files.lines(path, max_bytes=MAX_LINE_BYTES)
+        self._lines = archives.read_lines(path, max_bytes=MAX_LINE_BYTES)
         self._key = key
         self._seal = ContentSeal(key)
         self.sha256 = self.signature = ""
@@ -180,11 +179,11 @@ class ArchiveReader:
             self.is_signed = True
 
 
-def is_export(files: Archives, path: Path) -> bool:
+def is_export(path: Path) -> bool:
     """Return True if a file starts like an export of wellkept. Raises: Invalid when it cannot be read."""
-    for line, _ in files.lines(path, max_bytes=MAX_LINE_BYTES):
+    for line, _ in archives.read_lines(path, max_bytes=MAX_LINE_BYTES):
         return line.startswith(MARKS)
-    if files.size(path):
+    if archives.get_size(path):
         raise Invalid(f"{path.name}: is cut off before the end of its first line. Copy it again.")
     return False
 
@@ -212,10 +211,9 @@ def _reject_constant(name: str) -> NoReturn:
 class Export:
     """Service that writes exports."""
 
-    def __init__(self, store: SqlStore, files: Archives, now: Clock, *, key: str = "") -> None:
+    def __init__(self, store: SqlStore, now: Clock, *, key: str = "") -> None:
         self._key = key
         self._store = store
-        self._files = files
         self._now = now
 
     def __call__(
@@ -228,7 +226,7 @@ class Export:
         if not isinstance(to, Path) and not hasattr(to, "write"):
             raise Invalid("Name a file to export to, or give one that is open for writing.")
         if isinstance(to, Path):
-            with self._files.create(to) as file:
+            with archives.create_archive(to) as file:
                 exported = self._write(tenant, file, progress, user)
         else:
             exported = self._write(tenant, to, progress, user)

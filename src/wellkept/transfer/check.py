@@ -14,41 +14,34 @@ from typing import TYPE_CHECKING
 from wellkept.errors import Invalid
 from wellkept.extension import Clock
 from wellkept.history.rules_history import START, find_seal_problem, is_foreign, is_keyed
-from wellkept.model import AuditEvent, Json, Kind, Owner, RefusedItem
+from wellkept.model import AuditEvent, Json, Kind, Owner
 from wellkept.secrets.check import SecretGuard
 from wellkept.transfer.archive import ArchiveReader, Header, Line
-from wellkept.transfer.rules import CONTENTS, KEYS, OWNED, TEXTS, Key, key_of, owner_of, parent_of
+from wellkept.transfer.rules import (
+    CONTENTS,
+    ERASED_HERE,
+    KEYS,
+    MAX_LISTED,
+    OWNED,
+    TEXTS,
+    Key,
+    Refused,
+    key_of,
+    owner_of,
+    parent_of,
+)
 from wellkept.upkeep.rules_erasure import MARKED, UNMARKED, list_subject_marks, mark_cleared, mark_row
 
 if TYPE_CHECKING:
-    from wellkept.providers.archives import Archives
     from wellkept.store.sqlstore import SqlStore
     from wellkept.upkeep.embedding import Embedding
 
 
 BATCH = 200
-MAX_LISTED = 100
-"""Maximum number of refused or flagged rows that a report lists."""
-
-ERASED_HERE = "it was erased here; import it with what was erased to bring it back"
-
 FOREIGN = (
     "From event {} on, the audit log of the file is keyed with an audit_key that is not set here and cannot be "
     "checked; its events are sealed again, each with its old hash."
 )
-
-
-@dataclass(slots=True)
-class Refused:
-    """Number of refused items, and the first of them."""
-
-    count: int = 0
-    first: list[RefusedItem] = field(default_factory=list)
-
-    def add(self, place: str, reason: str) -> None:
-        self.count += 1
-        if len(self.first) < MAX_LISTED:
-            self.first.append(RefusedItem(place=place, reason=reason))
 
 
 @dataclass(slots=True)
@@ -91,7 +84,6 @@ class Place:
 
     store: SqlStore
     embedding: Embedding
-    files: Archives
     now: Clock
     audit_key: str
     export_key: str
@@ -100,8 +92,11 @@ class Place:
 class CheckArchive:
     """First pass over one file, for one tenant."""
 
-    def __init__(self, place: Place, tenant: str, *, with_erased: bool) -> None:
-        self._place = place
+    def __init__(self, place: Place, tenant: str, path: Path, *, with_erased: bool) -> None:
+        """Open the file. Raises: Invalid when it is no export."""
+        self._archive = ArchiveReader(path, key=place.export_key)
+        self._found = ArchiveFindings(self._archive.header)
+        self._audit_key = place.audit_key
         self._store = place.store
         self._tenant = tenant
         # Allowances in the file count as if they were stored.
@@ -119,18 +114,17 @@ class CheckArchive:
         self._text_hash = hashlib.sha256()
         self._text = ""
 
-    def __call__(self, path: Path, report: Callable[[int], None]) -> ArchiveFindings:
+    def __call__(self, report: Callable[[int], None]) -> ArchiveFindings:
         """Read the file and return the decisions. `report` receives the number of bytes read.
 
         Raises: Invalid when the file is incomplete or has invalid rows.
         """
-        archive = ArchiveReader(self._place.files, path, key=self._place.export_key)
-        found, batch = ArchiveFindings(archive.header), list[Line]()
+        archive, found, batch = self._archive, self._found, list[Line]()
         for line in archive:
             if line.table not in KEYS and line.table != CONTENTS:
                 raise Invalid(f"Line {line.number}: there is no table {line.table[:40]!r}; update wellkept.")
             if batch and (len(batch) == BATCH or batch[0].table != line.table):
-                self._take(batch, found)
+                self._take(batch)
                 batch = []
                 report(line.read)
             self._check_text(line)
@@ -140,10 +134,10 @@ class CheckArchive:
             else:
                 report(line.read)
         if batch:
-            self._take(batch, found)
+            self._take(batch)
         self._end_text()
         for event in self._suspects:
-            self._flag(event, found)
+            self._flag(event)
         found.sha256, found.signature, found.is_signed = archive.sha256, archive.signature, archive.is_signed
         return found
 
@@ -185,27 +179,27 @@ class CheckArchive:
             raise Invalid(f"The text {self._text[:16]}… is not what its hash says; the file was changed.")
         self._text = ""
 
-    def _take(self, batch: list[Line], found: ArchiveFindings) -> None:
+    def _take(self, batch: list[Line]) -> None:
         table = batch[0].table
         if table == "audit_log":
-            self._take_events(batch, found)
+            self._take_events(batch)
         elif table != "shelves":
-            rows = [line for line in batch if self._admit(line, found)]
+            rows = [line for line in batch if self._admit(line)]
             comparisons = self._find_rows(table, [line.row for line in rows])
             new = [line for line, same in zip(rows, comparisons, strict=True) if same is None]
-            erased = self._find_erased(new, found)
+            erased = self._find_erased(new)
             for line, is_same in zip(rows, comparisons, strict=True):
                 if line.number in erased:
-                    self._leave_out(line, found)
+                    self._leave_out(line)
                 else:
-                    self._classify(line, is_same, found)
+                    self._classify(line, is_same)
 
     def _find_rows(self, table: str, rows: list[Json]) -> list[bool | None]:
         if not self._has_rows[table]:
             return [None] * len(rows)
         return list(self._store.find_rows(self._tenant, table, rows))
 
-    def _find_erased(self, lines: list[Line], found: ArchiveFindings) -> set[int]:
+    def _find_erased(self, lines: list[Line]) -> set[int]:
         """Return the numbers of new lines that were erased here; note those that only lost their texts."""
         if not self._has_erased or not lines or lines[0].table in UNMARKED:
             return set()
@@ -220,51 +214,51 @@ class CheckArchive:
             if ends and datetime.fromisoformat(line.row[made]) <= max(ends):
                 erased.add(line.number)
             elif mark_cleared(marks[line.number]) in known:
-                found.blanked.add(key_of(line.table, line.row))
+                self._found.blanked.add(key_of(line.table, line.row))
         return erased
 
-    def _leave_out(self, line: Line, found: ArchiveFindings) -> None:
-        found.erased.add(_describe_place(line), ERASED_HERE)
+    def _leave_out(self, line: Line) -> None:
+        self._found.erased.add(_describe_place(line), ERASED_HERE)
         if line.table == "chat_messages":
-            found.added[line.table] += 1
-            found.blanked.add(key_of(line.table, line.row))
+            self._found.added[line.table] += 1
+            self._found.blanked.add(key_of(line.table, line.row))
         elif line.table == "audit_log":
-            found.log.erased.add(line.row["id"])
+            self._found.log.erased.add(line.row["id"])
         else:
-            found.left_out.add(key_of(line.table, line.row))
+            self._found.left_out.add(key_of(line.table, line.row))
 
-    def _admit(self, line: Line, found: ArchiveFindings) -> bool:
+    def _admit(self, line: Line) -> bool:
         """Return False for a row that is left out because its parent or its agent is."""
         parents = {parent_of(line.table, line.row), owner_of(line.table, line.row)}
-        if not found.left_out.isdisjoint(parents):
-            found.left_out.add(key_of(line.table, line.row))
+        if not self._found.left_out.isdisjoint(parents):
+            self._found.left_out.add(key_of(line.table, line.row))
             return False
         if line.table == "secret_allowances":
             self._allowed.add(line.row["hash"])
         return True
 
-    def _classify(self, line: Line, is_same: bool | None, found: ArchiveFindings) -> None:
+    def _classify(self, line: Line, is_same: bool | None) -> None:
         key = key_of(line.table, line.row)
         if is_same is None:
-            found.added[line.table] += 1
-            found.core_count += is_unheld_core(line.table, line.row)
-            if line.table == "agents" and line.row["system_prompt"].strip() and len(found.prompted) < MAX_LISTED:
-                found.prompted.append(line.row["id"])
-            self._flag(line, found)
+            self._found.added[line.table] += 1
+            self._found.core_count += is_unheld_core(line.table, line.row)
+            if line.table == "agents" and line.row["system_prompt"].strip() and len(self._found.prompted) < MAX_LISTED:
+                self._found.prompted.append(line.row["id"])
+            self._flag(line)
         elif is_same:
-            found.present[line.table] += 1
+            self._found.present[line.table] += 1
         else:
-            found.left_out.add(key)
-            found.clashes.add(_describe_place(line), "something else has this id here")
+            self._found.left_out.add(key)
+            self._found.clashes.add(_describe_place(line), "something else has this id here")
 
-    def _flag(self, line: Line, found: ArchiveFindings) -> None:
+    def _flag(self, line: Line) -> None:
         """Note a new row that seems to hold a secret."""
         rule = self._find_rule(line)
         if not rule:
             return
-        found.flagged.add(_describe_place(line), f"it seems to hold a secret: {rule}")
+        self._found.flagged.add(_describe_place(line), f"it seems to hold a secret: {rule}")
         if line.table == "memories":
-            found.secrets[key_of(line.table, line.row)] = rule
+            self._found.secrets[key_of(line.table, line.row)] = rule
 
     def _find_rule(self, line: Line) -> str:
         """Return the rule that finds a secret in a text of the row; empty if none does."""
@@ -274,30 +268,30 @@ class CheckArchive:
                     return found.rule
         return ""
 
-    def _take_events(self, batch: list[Line], found: ArchiveFindings) -> None:
-        log, tenant = found.log, found.header.tenant
+    def _take_events(self, batch: list[Line]) -> None:
+        log, tenant = self._found.log, self._found.header.tenant
         for line in batch:
             event = parse_event(line.row, tenant)
             log.first = log.first or event.hash
-            log.is_foreign = log.is_foreign or is_foreign(event.hash, self._place.audit_key)
+            log.is_foreign = log.is_foreign or is_foreign(event.hash, self._audit_key)
             log.problem = log.problem or self._find_event_problem(event, log)
             log.last, log.previous_hash = max(event.id, log.last), event.hash
         comparisons = self._find_rows("audit_log", [line.row for line in batch])
-        erased = self._find_erased([line for line, same in zip(batch, comparisons, strict=True) if not same], found)
+        erased = self._find_erased([line for line, same in zip(batch, comparisons, strict=True) if not same])
         for line, is_same in zip(batch, comparisons, strict=True):
             if line.number in erased:
-                self._leave_out(line, found)
+                self._leave_out(line)
             elif is_same and log.shared < line.row["id"]:
                 log.shared = line.row["id"]
             elif not is_same and self._find_rule(line):
                 self._suspects.append(line)
         # Provisional; the restore decides which of them to add.
-        found.present["audit_log"] += len(batch)
+        self._found.present["audit_log"] += len(batch)
 
     def _find_event_problem(self, event: AuditEvent, log: LogState) -> str:
-        if is_foreign(event.hash, self._place.audit_key):
+        if is_foreign(event.hash, self._audit_key):
             return FOREIGN.format(event.id)
-        key, previous_hash = self._place.audit_key, log.previous_hash
+        key, previous_hash = self._audit_key, log.previous_hash
         problem = find_seal_problem(event, previous_hash, key=key, must_be_keyed=is_keyed(previous_hash))
         is_whole = event.id == log.last + 1 and not problem
         return "" if is_whole else f"The audit log of the file does not fit together at event {event.id}."

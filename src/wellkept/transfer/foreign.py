@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid, NotFound
-from wellkept.extension import Clock
+from wellkept.extension import Clock, Progress
 from wellkept.importers.files import ForeignFormat
 from wellkept.language.names import check_owner, check_session, memory_seq
 from wellkept.language.text import content_hash, fold
@@ -33,9 +33,8 @@ from wellkept.model import (
 from wellkept.prompt.transcripts import TranscriptWriter, check_turn
 from wellkept.secrets.check import SecretGuard
 from wellkept.settings import Settings
-from wellkept.transfer.check import ERASED_HERE, Refused
+from wellkept.transfer.rules import ERASED_HERE, Refused
 from wellkept.upkeep.rules_erasure import mark_row
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

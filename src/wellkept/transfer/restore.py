@@ -19,13 +19,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from wellkept.errors import Conflict, Invalid
+from wellkept.extension import Progress
 from wellkept.history.rules_history import OWN_AREAS
+from wellkept.importers import formats
 from wellkept.language.names import check_owner
 from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
+from wellkept.providers.archives import get_size
 from wellkept.secrets.check import FLAG
 from wellkept.store.contents import ContentDraft
 from wellkept.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
@@ -33,11 +35,6 @@ from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, Place,
 from wellkept.transfer.foreign import ForeignImport, ImportOptions
 from wellkept.transfer.rules import CONTENTS, key_of
 from wellkept.upkeep.rules_erasure import ERASED, ERASED_ACTION, blank_row
-from wellkept.upkeep.walk import Progress
-
-if TYPE_CHECKING:
-    from wellkept.importers import Importers
-    from wellkept.providers.archives import Archives
 
 FORMAT = "wellkept"
 PROGRESS_BYTES = 1024
@@ -72,15 +69,15 @@ class Restore:
 
         Raises: Invalid when the file is incomplete or wrongly signed; Conflict when it clashes with stored rows.
         """
-        size, is_dry_run = self._place.files.size(path), options.is_dry_run
+        size, is_dry_run = get_size(path), options.is_dry_run
         total = size if is_dry_run else 2 * size
 
         def report(done: int, total: int) -> None:
             if progress is not None:
                 progress(done // PROGRESS_BYTES, -(-total // PROGRESS_BYTES))
 
-        check = CheckArchive(self._place, tenant, with_erased=options.with_erased)
-        found = check(path, lambda read: report(read, total))
+        check = CheckArchive(self._place, tenant, path, with_erased=options.with_erased)
+        found = check(lambda read: report(read, total))
         is_trusted = options.is_trusted or found.is_signed
         if self._place.export_key and found.signature and not is_trusted:
             raise Invalid(OTHER_KEY)
@@ -89,7 +86,7 @@ class Restore:
             raise Conflict(CLASH.format(count=found.clashes.count, place=found.clashes.first[0].place))
         if not is_dry_run and found.added.total():
             run = _Run(self._place, tenant, found, plan, is_trusted=is_trusted)
-            run.read(ArchiveReader(self._place.files, path), lambda read: report(size + read, total))
+            run.read(ArchiveReader(path), lambda read: report(size + read, total))
         report(total, total)
         return _make_result(found, is_dry_run=is_dry_run, is_trusted=is_trusted)
 
@@ -277,19 +274,15 @@ def _make_result(found: ArchiveFindings, *, is_dry_run: bool, is_trusted: bool) 
 class Import:
     """Service that detects the format of a file and imports it."""
 
-    def __init__(
-        self, files: Archives, restore: Restore, foreign: ForeignImport, formats: Importers, *, agent: str
-    ) -> None:
-        self._files = files
+    def __init__(self, restore: Restore, foreign: ForeignImport, *, agent: str) -> None:
         self._restore = restore
         self._foreign = foreign
-        self._formats = formats
         self._agent = agent
 
     @property
     def formats(self) -> tuple[str, ...]:
         """Names of the supported formats."""
-        return (FORMAT, *self._formats.names)
+        return (FORMAT, *formats.get_names())
 
     def __call__(
         self, tenant: str, path: Path, options: ImportOptions, progress: Progress | None = None
@@ -297,7 +290,7 @@ class Import:
         """Import a file. Raises: Invalid when the file cannot be read or is invalid; Conflict."""
         if options.format == FORMAT or (options.format is None and self._is_export(path)):
             return self._restore(tenant, path, options, progress)
-        reader = self._formats.recognise(path) if options.format is None else self._formats.named(options.format)
+        reader = formats.recognise(path) if options.format is None else formats.find_format(options.format)
         try:
             return self._foreign(check_owner(options.agent or self._agent, tenant), reader, path, options, progress)
         except OSError as error:
@@ -307,4 +300,4 @@ class Import:
         # Unlike the methods of a path, these raise no error.
         if not os.path.exists(path):
             raise Invalid(f"There is no file {str(path)!r}.")
-        return os.path.isfile(path) and is_export(self._files, path)
+        return os.path.isfile(path) and is_export(path)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wellkept.model import Json
+from wellkept.model import Json, RefusedItem
+
+MAX_LISTED = 100
+"""Maximum number of refused or flagged rows that a report lists."""
+
+ERASED_HERE = "it was erased here; import it with what was erased to bring it back"
 
 CONTENTS = "detail_contents"
 """Pseudo-table with the texts of details in pieces, each text before the first detail that refers to it."""
@@ -23,6 +29,19 @@ def read_facts(what: str) -> Mapping[str, Any]:
     """
     found = {table: facts[what] for table, facts in _SOURCE.items() if what in facts}
     return {table: tuple(value.split()) if isinstance(value, str) else value for table, value in found.items()}
+
+
+@dataclass(slots=True)
+class Refused:
+    """Number of refused items, and the first of them."""
+
+    count: int = 0
+    first: list[RefusedItem] = field(default_factory=list)
+
+    def add(self, place: str, reason: str) -> None:
+        self.count += 1
+        if len(self.first) < MAX_LISTED:
+            self.first.append(RefusedItem(place=place, reason=reason))
 
 
 KEYS: Mapping[str, tuple[str, ...]] = read_facts("key")

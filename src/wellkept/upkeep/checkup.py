@@ -11,10 +11,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from wellkept.errors import NotFound, StoreDamaged, StoreError
-from wellkept.extension import Clock
+from wellkept.extension import Clock, Progress
 from wellkept.model import AuditEvent, CheckResult, Owner, StoreState
 from wellkept.upkeep.maintain import SWEEP_GRACE
-from wellkept.upkeep.walk import Progress, iter_owners
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore
@@ -166,7 +165,7 @@ class Checkup:
         return CheckResult(name="details", is_ok=True, says=says, advice=ORPHANS.format(orphans) if orphans else "")
 
     def _list_agents(self, tenants: Sequence[str]) -> Sequence[Owner]:
-        return [owner for tenant in tenants for owner in iter_owners(self._store, tenant)]
+        return [owner for tenant in tenants for owner in self._store.iter_owners(tenant)]
 
     def _iter_keys(self, owner: Owner) -> Iterator[str]:
         last = None

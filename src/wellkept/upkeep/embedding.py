@@ -26,13 +26,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from wellkept.errors import ModelError, ModelRefused, SchemaMismatch, StoreError, WellkeptError
-from wellkept.extension import Clock, Embedder
+from wellkept.extension import Clock, Embedder, Progress
 from wellkept.language.names import memory_id
 from wellkept.model import BackgroundStatus, Owner, RefusedText
 from wellkept.model.stored import Unembedded, Vector
 from wellkept.upkeep.background import STORE_FAILURES, Job
 from wellkept.upkeep.resting import CircuitBreaker
-from wellkept.upkeep.walk import Progress
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wellkept.extension import Clock
 from wellkept.language.values import check_whole
 from wellkept.model import DayCount, TenantStats
-from wellkept.upkeep.workers import Workers
+from wellkept.upkeep.background import Workers
 
 if TYPE_CHECKING:
     from wellkept.store.sqlstore import SqlStore

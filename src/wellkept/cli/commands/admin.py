@@ -342,7 +342,7 @@ SIGHTING_COLUMNS = (
 
 def open_embedder(settings: Settings) -> Embedder | None:
     """Open the embedder the settings name. Raises: Invalid, ModelError."""
-    providers = import_module("wellkept.providers.embedders")
+    providers = import_module("wellkept.providers.checked")
     chosen: Embedder | None = providers.open_embedder(
         settings.embedder, api_key=settings.openai_api_key, base_url=settings.openai_base_url
     )

@@ -184,7 +184,7 @@ def _store_checks(run: Run, settings: Settings, *, is_quick: bool) -> Iterator[C
 def _model_checks(settings: Settings, *, is_online: bool) -> Iterator[CheckResult]:
     """Check each model once, however many purposes it serves."""
     try:
-        models = import_module("wellkept.providers.models").open_models(settings)
+        models = import_module("wellkept.providers.checked").open_models(settings)
     except Invalid as error:
         yield _fail("model", str(error), "Correct the setting, or leave the model out.")
         return

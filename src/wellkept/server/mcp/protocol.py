@@ -30,8 +30,8 @@ from wellkept.recall.rules_ranking import PURPOSES, Purpose
 from wellkept.server.mcp import resources
 from wellkept.server.mcp.client import NAME, TITLE, ClientContext
 from wellkept.tools import catalog
-from wellkept.tools.bounds import shorten
 from wellkept.tools.spec import for_mcp
+from wellkept.tools.verbs import shorten
 
 THREADS = 32
 """Concurrent calls of a client over stdio; more of them wait."""

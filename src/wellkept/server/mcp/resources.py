@@ -19,7 +19,7 @@ from wellkept.model import Detail, DetailPage
 from wellkept.prompt.rules_escaping import wrap_block
 from wellkept.server.mcp.client import ClientContext
 from wellkept.server.paging import decode_place
-from wellkept.tools.bounds import MAX_CHARS
+from wellkept.tools.verbs import MAX_CHARS
 
 SCHEME = "wellkept"
 PROFILE, PRIVATE_MEMORY, DETAILS, SKILLS = "profile", "private-memory", "details", "skills"

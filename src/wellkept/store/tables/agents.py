@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from random import getrandbits
 
@@ -53,6 +53,13 @@ class AgentRows(Units):
         """List agents by id, starting after `after`."""
         rows = self.read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
         return [agent_from(row) for row in rows]
+
+    def iter_owners(self, tenant: str) -> Iterator[Owner]:
+        """Yield the owner of every agent of a tenant, ordered by id."""
+        after = ""
+        while agents := self.list_agents(tenant, after=after):
+            yield from (agent.owner for agent in agents)
+            after = agents[-1].id
 
     def update_agent(self, agent: Agent) -> Agent:
         """Replace the stored fields of an agent. Raises: NotFound."""
