@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from wellkept.facts.rules_pairs import Consequence, judge_pair, pair_features
+from wellkept.facts.rules_pairs import Consequence, judge
 from wellkept.facts.rules_statements import Statement, read_statement
 from wellkept.model import EndedAs
-from wellkept.providers.minilm import MiniLMEmbedder
+from wellkept.providers.minilm import read_statements
 
 
 def read(*texts: str) -> list[Statement]:
-    vectors = MiniLMEmbedder().embed(texts)
-    return [replace(read_statement(text), vector=vector) for text, vector in zip(texts, vectors, strict=True)]
+    read = zip(texts, *read_statements(texts), strict=True)
+    return [replace(read_statement(text), vector=vector, reading=reading) for text, vector, reading in read]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,8 @@ def read(*texts: str) -> list[Statement]:
     ],
 )
 def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs) -> None:
-    verdict = judge_pair(*read(old, new))
+    first, second = read(old, new)
+    (verdict,) = judge([first], second)
 
     assert (verdict.action, verdict.ended_as) == (Consequence.END, ended_as)
 
@@ -66,10 +67,6 @@ def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs
     ],
 )
 def test_what_is_something_else_ends_nothing(old: str, new: str) -> None:
-    assert judge_pair(*read(old, new)).action is not Consequence.END
+    first, second = read(old, new)
 
-
-def test_features_are_the_same_for_every_pair() -> None:
-    one, other = read("I live in Turku.", "I sold the Saab.")
-
-    assert pair_features(one, other).keys() == pair_features(other, one).keys()
+    assert judge([first], second)[0].action is not Consequence.END

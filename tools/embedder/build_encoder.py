@@ -24,6 +24,8 @@ WEIGHTS, WEIGHTS_SHA256 = "model.safetensors", "53aa51172d142c89d9012cce15ae4d6c
 VOCABULARY, VOCABULARY_SHA256 = "vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 
 LAYERS, HEADS, FEATURES = 6, 12, 384
+LOWER_LAYERS = 3
+"""Layers that the graph of readings shares with the encoder."""
 MAX_PIECES = 256
 
 MAX_WORD = 127
@@ -49,7 +51,44 @@ class Graph:
         self._constants: list[onnx.TensorProto] = []
 
     def model(self) -> onnx.ModelProto:
-        """Return the graph. Its inputs are `ids` and `mask` (1.0, or 0.0 for padding), its output is `vectors`."""
+        """Return the graph. Its inputs are `ids` and `mask` (1.0, or 0.0 for padding).
+
+        Its outputs are `vectors`, and `states`, those of all pieces after the lower layers, which other graphs go on
+        from.
+        """
+        self._prepare("ids")
+        state = self._embed()
+        for number in range(LAYERS):
+            state = self._layer(state, f"encoder.layer.{number}")
+            if number == LOWER_LAYERS - 1:
+                self._step("Identity", state, out="states")
+        self._pool(state, "vectors")
+        inputs = [
+            helper.make_tensor_value_info("ids", TensorProto.INT64, ["texts", "pieces"]),
+            helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["texts", "pieces"]),
+        ]
+        outputs = [
+            helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", FEATURES]),
+            helper.make_tensor_value_info("states", TensorProto.FLOAT, ["rows", FEATURES]),
+        ]
+        return self._make("all-MiniLM-L6-v2", inputs, outputs)
+
+    def upper_model(self) -> onnx.ModelProto:
+        """Return the graph of the upper layers: from `states` and `mask` to `readings`, a unit vector a text."""
+        self._prepare("mask")
+        state = "states"
+        for number in range(LOWER_LAYERS, LAYERS):
+            state = self._layer(state, f"encoder.layer.{number}")
+        self._pool(state, "readings")
+        inputs = [
+            helper.make_tensor_value_info("states", TensorProto.FLOAT, ["rows", FEATURES]),
+            helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["texts", "pieces"]),
+        ]
+        output = helper.make_tensor_value_info("readings", TensorProto.FLOAT, ["texts", FEATURES])
+        return self._make("readings of statements", inputs, [output])
+
+    def _prepare(self, shaped: str) -> None:
+        """Add the constants, and the steps that need nothing but the shape of an input and the mask."""
         for name, numbers in {"0": [0], "1": [1], "2": [2], "last": [-1], "heads and rows": [1, 2]}.items():
             self._constant(name, np.array(numbers))
         self._constant("rows", np.array([-1, FEATURES]))
@@ -61,22 +100,17 @@ class Graph:
         self._constant("step", np.array([1 / MAX_STATE], np.float32))
         self._constant("all", np.array([1], np.float32))
         self._constant("hidden", np.array([1e4], np.float32))
-        self._step("Shape", "ids", out="shape")
+        self._step("Shape", shaped, out="shape")
         self._step("Concat", "shape", "heads", out="split", axis=0)
         self._step("Concat", "shape", "features", out="texts", axis=0)
         # 0 for a piece, -10,000 for padding, which gets no attention at all.
         padding = self._step("Mul", self._step("Sub", "mask", "all", out="padding"), "hidden", out="far")
         self._step("Unsqueeze", padding, "heads and rows", out="unseen")
-        state = self._embed()
-        for number in range(LAYERS):
-            state = self._layer(state, f"encoder.layer.{number}")
-        self._pool(state)
-        inputs = [
-            helper.make_tensor_value_info("ids", TensorProto.INT64, ["texts", "pieces"]),
-            helper.make_tensor_value_info("mask", TensorProto.FLOAT, ["texts", "pieces"]),
-        ]
-        output = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["texts", FEATURES])
-        graph = helper.make_graph(self._nodes, "all-MiniLM-L6-v2", inputs, [output], self._constants)
+
+    def _make(
+        self, name: str, inputs: list[onnx.ValueInfoProto], outputs: list[onnx.ValueInfoProto]
+    ) -> onnx.ModelProto:
+        graph = helper.make_graph(self._nodes, name, inputs, outputs, self._constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
 
     def _embed(self) -> str:
@@ -120,12 +154,12 @@ class Graph:
         outer = self._dense(active, f"{name}.output.dense")
         return self._norm(self._step("Add", outer, state, out=f"{name} sum"), f"{name}.output.LayerNorm")
 
-    def _pool(self, state: str) -> None:
+    def _pool(self, state: str, out: str) -> None:
         """Add up the states of a text's pieces: their mean has the same direction."""
         column = self._step("Unsqueeze", "mask", "2", out="column")
-        kept = self._step("Mul", self._step("Reshape", state, "texts", out="states"), column, out="kept")
+        kept = self._step("Mul", self._step("Reshape", state, "texts", out="by texts"), column, out="kept")
         total = self._step("ReduceSum", kept, "1", out="total", keepdims=0)
-        self._step("LpNormalization", total, out="vectors", axis=-1, p=2)
+        self._step("LpNormalization", total, out=out, axis=-1, p=2)
 
     def _round(self, state: str) -> tuple[str, str]:
         """Round each row to bytes around 128; return them and the rows' scales."""

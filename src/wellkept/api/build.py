@@ -112,7 +112,7 @@ class Services:
             store,
             self.remember,
             self.changes,
-            _embed_facts if self._embedding.is_on else lambda texts: None,
+            _read_statements,
             self.similar,
             now,
             lifetimes=self._lifetimes,
@@ -243,11 +243,11 @@ class Services:
         )
 
 
-def _embed_facts(texts: Sequence[str]) -> Vector:
-    """Embed texts with the packaged encoder, which is imported with the first."""
-    from wellkept.providers.minilm import MiniLMEmbedder
+def _read_statements(texts: Sequence[str]) -> tuple[Vector, Vector]:
+    """Return the vectors and the readings of texts by the packaged encoder, which is imported with the first."""
+    from wellkept.providers.minilm import read_statements
 
-    return MiniLMEmbedder().embed(texts)
+    return read_statements(texts)
 
 
 def share(store: SqlStore, embedding: Embedding, now: Clock, settings: Settings) -> Shared:

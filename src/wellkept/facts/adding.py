@@ -143,7 +143,7 @@ class AddFacts:
         try:
             for start in range(0, len(asked), MAX_CASES):
                 for each in self._model.ask(owner, asked[start : start + MAX_CASES]):
-                    verdict = Verdict(Consequence.END, each.ended_as, 1.0, 1.0)
+                    verdict = Verdict(Consequence.END, each.ended_as)
                     reading.endings.append(Ending(int(each.id), places[start + each.case], verdict))
         except ModelError as error:
             self._model.record_failure(owner, error)

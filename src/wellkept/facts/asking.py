@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from wellkept.errors import ModelError, WellkeptError
 from wellkept.extension import Clock
 from wellkept.facts import rules_question as question
-from wellkept.facts.rules_pairs import find_rest
 from wellkept.facts.rules_question import FactCase, ModelEnding
 from wellkept.facts.telling import Telling, parse_fact
 from wellkept.history.workflows import record_event
@@ -181,7 +180,7 @@ class AskModel:
             edited, rests = list[Edited](), list[Memory]()
             for each in endings:
                 by, case = cases[each.case]
-                rest = find_rest(parse_fact(case.old[each.id]).statement, parse_fact(by.text).statement)
+                rest = self._telling.find_rest(parse_fact(case.old[each.id]).statement, parse_fact(by.text).statement)
                 ended = self._telling.end(owner, memory_seq(each.id) or 0, by, each.ended_as, at=by.since, rest=rest)
                 edited += ended[0]
                 rests += ended[1]

@@ -1,39 +1,31 @@
 """Decide whether a new statement ends an older one of the same user.
 
-Three parts: features of the pair, a score by hand behind gates for subject and shared evidence, and a score that was
-fitted on labelled pairs (`pair_weights.json`, by `tools/facts`). Cosine says that two statements have the same topic,
-never that they are the same fact, so no cosine alone ends anything.
+Two opinions: a score by hand behind gates for subject and shared evidence, and the chance that `rules_ratings` computes
+from the readings of both. Cosine says that two statements have the same topic, never that they are the same fact, so no
+cosine alone ends anything.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
-from pathlib import Path
 
+import numpy as np
+
+from wellkept.facts.rules_ratings import rate_endings
 from wellkept.facts.rules_statements import (
     EXACT_SHAPES,
     PEOPLE_OF_USER,
-    TRAITS,
     USER,
     ChangeCue,
     Statement,
-    Tier,
-    find_values,
-    read_statement,
-    read_turn,
-    split_clauses,
     weigh,
 )
-from wellkept.facts.rules_words import load_attributes, load_kinds, load_words
+from wellkept.facts.rules_words import load_attributes, load_kinds
 from wellkept.language.text import terms
 from wellkept.model import EndedAs
-
-WEIGHTS_FILE = Path(__file__).with_name("pair_weights.json")
 
 # Thresholds of the score by hand.
 THRESHOLDS = {
@@ -50,18 +42,21 @@ SAME_SLOT = 0.80
 SAFE_MARGIN = 0.10
 """Distance above its threshold from which a score ends a statement silently; what has less is proposed."""
 
-FITTED_END = 0.7
-FITTED_PROPOSE = 0.5
-"""Chances from which the fitted score ends a statement, and proposes its end."""
-
-FITTED_LEAST = 0.1
-"""Chance below which the score by hand does not end a statement either."""
+END_CHANCE = 0.5
+PROPOSE_CHANCE = 0.25
+"""Chances from which a new statement ends an older one, and from which its end is proposed."""
 
 ONE_VALUED = frozenset(
     """lives_in address works_at works_as name phone email manager doctor partner birthday age weight height diet drives
     timezone""".split()
 )
 """Attributes that have one value at a time."""
+
+
+CUES = tuple(cue for cue in ChangeCue if cue is not ChangeCue.NONE)
+
+SIGNS = ("cosine", "overlap", "compatible", "same_person", "same_attribute", "other_value", *CUES)
+"""Names of the numbers that `compare` returns, in their order. The weights are fitted to them."""
 
 
 class Consequence(StrEnum):
@@ -78,54 +73,39 @@ class Verdict:
 
     action: Consequence
     ended_as: EndedAs
-    score: float
-    chance: float
-    gate: str = ""  # what blocks the score by hand
 
 
-def judge_pair(old: Statement, new: Statement, *, margin: float = SAFE_MARGIN) -> Verdict:
-    """Decide what a new statement means for an older one."""
+def judge(olds: Sequence[Statement], new: Statement) -> Sequence[Verdict]:
+    """Decide what a new statement means for each of some older ones; without readings, by the score by hand alone."""
+    chances = np.zeros(len(olds), np.float32)
+    endings: Sequence[EndedAs] = [EndedAs.SUPERSEDED] * len(olds)
+    readings = [old.reading for old in olds if old.reading is not None]
+    if new.reading is not None and olds and len(readings) == len(olds):
+        around = np.zeros_like(new.reading) if new.around is None else new.around
+        signs = np.array([compare(old, new) for old in olds], np.float32)
+        chances, endings = rate_endings(np.stack(readings), new.reading, around, signs)
+    # "It's the 14th, not the 4th": the 4th never was true.
+    is_wrong = ChangeCue.CORRECTION in new.cues and not new.cues & {ChangeCue.END, ChangeCue.FIRM}
+    return [
+        Verdict(_find_consequence(old, new, float(chance)), EndedAs.WRONG if is_wrong else ended_as)
+        for old, chance, ended_as in zip(olds, chances, endings, strict=True)
+    ]
+
+
+def _find_consequence(old: Statement, new: Statement, chance: float) -> Consequence:
     features = pair_features(old, new)
     gate = find_gate(old, new, features)
     score = compute_score(old, new, features)
-    chance = compute_chance(features)
     threshold = THRESHOLDS[new.cue]
     if features["same_slot"] and not features["same_value"]:
         threshold = min(threshold, SAME_SLOT)
-    # The encoder was made for English: sentences of another language are alike whatever they say.
-    is_open = gate not in HARD_GATES and not (gate == "no cue" and new.language != "en")
-    is_possible = chance >= FITTED_LEAST or bool(features["other_value"] or features["removed_slot"])
-    is_ended = not gate and score >= threshold + margin and is_possible
-    is_ended = is_ended or (is_open and chance >= FITTED_END)
-    is_likely = (not gate and score >= threshold) or (is_open and chance >= FITTED_PROPOSE)
-    action = Consequence.END if is_ended else Consequence.PROPOSE if is_likely else Consequence.NOTHING
-    return Verdict(action, find_ending(old, new, features), score, chance, gate)
-
-
-def find_rest(old: Statement, new: Statement) -> str:
-    """Return what stays true of a sentence that ends, if it can be cut cleanly; empty if it cannot.
-
-    >>> find_rest(read_statement("I live in Turku and I keep kosher."), read_statement("We moved to Aveiro."))
-    'I keep kosher.'
-    """
-    parts = [part.strip(" .,;!") for part in split_clauses(old.text, load_words(old.language))]
-    live = [part for part in parts if not count_evidence(read_statement(part, usual=old.language), new)]
-    if not live or len(live) == len(parts):
-        return ""
-    for part in live:
-        read = list(read_turn(part, usual=old.language))
-        is_whole = load_words(old.language).find("self").match(part.lower()) is not None
-        if not (is_whole and len(read) == 1 and isinstance(read[0], Statement) and read[0].tier is Tier.FACT):
-            return ""
-    return " ".join(f"{part[0].upper()}{part[1:]}." for part in live)
-
-
-def find_ending(old: Statement, new: Statement, features: Mapping[str, float]) -> EndedAs:
-    """Return how the old statement ends: it never was, it was replaced, or it is over."""
-    if ChangeCue.CORRECTION in new.cues and ChangeCue.END not in new.cues and ChangeCue.FIRM not in new.cues:
-        return EndedAs.WRONG
-    has_value = features["same_slot"] or features["other_kind"] or features["other_shape"] or ChangeCue.FIRM in new.cues
-    return EndedAs.OVER if ChangeCue.END in new.cues and not has_value else EndedAs.SUPERSEDED
+    if gate or count_evidence(old, new) == 0:
+        score = 0.0
+    if gate in HARD_GATES:
+        chance = 0.0
+    if score >= threshold + SAFE_MARGIN or chance >= END_CHANCE:
+        return Consequence.END
+    return Consequence.PROPOSE if score >= threshold or chance >= PROPOSE_CHANCE else Consequence.NOTHING
 
 
 def pair_features(old: Statement, new: Statement) -> dict[str, float]:
@@ -133,21 +113,7 @@ def pair_features(old: Statement, new: Statement) -> dict[str, float]:
 
     The cosine is 0 unless both statements have a `vector`.
     """
-    values = _compare_words(old, new) | _compare_values(old, new) | _compare_readings(old, new)
-    change, soft, none = (new.cue in CHANGES, new.cue is ChangeCue.SOFT, new.cue is ChangeCue.NONE)
-    # A linear score cannot weigh a cue and what is shared together, so their products are features, too.
-    return values | {
-        "change_overlap": change * values["overlap"],
-        "change_cosine": change * values["cosine"],
-        "change_kind": change * values["other_kind"],
-        "change_shape": change * values["other_shape"],
-        "end_removed": (ChangeCue.END in new.cues) * values["removed_hit"],
-        "soft_overlap": soft * values["overlap"],
-        "soft_cosine": soft * values["cosine"],
-        "none_overlap": none * values["overlap"],
-        "none_cosine": none * values["cosine"],
-        "none_frame": none * values["frame"],
-    }
+    return _compare_words(old, new) | _compare_values(old, new)
 
 
 CHANGES = (ChangeCue.END, ChangeCue.CORRECTION, ChangeCue.FIRM)
@@ -165,12 +131,9 @@ def _compare_words(old: Statement, new: Statement) -> dict[str, float]:
     cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
     return {
         "cosine": cosine,
-        "cosine_high": max(0.0, cosine - 0.5),
         "overlap": shared_weight / max(min(old_weight, new_weight), 1.0),
         "overlap_old": shared_weight / max(old_weight, 1.0),
-        "overlap_new": shared_weight / max(new_weight, 1.0),
         "shared": min(shared_weight, 3.0),
-        "no_shared": float(not shared),
         "context": min(_sum_weights((new.context - new.content) & old.content, old.language), 2.0),
         "head_named": float(bool(old.head) and old.head in new.stems),
         "same_head": float(bool(old.head) and old.head == new.head),
@@ -179,9 +142,9 @@ def _compare_words(old: Statement, new: Statement) -> dict[str, float]:
         "removed_miss": float(bool(new.removed) and not hit),
         "shared_name": float(bool(names)),
         "frame": _share_start(old, new),
-        "novelty": min(_sum_weights(novelty, new.language) / max(new_weight, 1.0), 1.0),
         "restated": float(not novelty),
-        "other_language": float(old.language != new.language),
+        "negation_differs": float(("negation" in old.traits) != ("negation" in new.traits)),
+        "same_person": float(bool((old.subjects & new.subjects) - {USER})),
     }
 
 
@@ -189,9 +152,7 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
     """Compare the values that two statements give: attributes, forms, kinds and names."""
     shapes = {name for name in old.shapes.keys() & new.shapes.keys() if name in EXACT_SHAPES}
     others = {name for name in shapes if not old.shapes[name] & new.shapes[name]}
-    both_count = "count" in old.shapes and "count" in new.shapes
     kinds, single = _compare_kinds(old, new)
-    ours, theirs = find_values(old), find_values(new)
     attribute = bool(old.attribute and old.attribute == new.attribute)
     one, other = set(terms(old.value)), set(terms(new.value))
     # "I love a good steak" and "I'm vegetarian now".
@@ -207,41 +168,12 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
         "same_value": float(is_kept),
         "other_value": float((attribute and not is_kept and old.attribute in ONE_VALUED) or is_other_diet),
         "other_slot": float(bool(new.attribute) and not attribute),
-        "same_shape": float(bool(shapes)),
         "other_shape": float(bool(others)),
-        "same_shape_value": float(bool(shapes - others)),
-        "other_count": float(both_count and not old.shapes["count"] & new.shapes["count"]),
         "other_kind": float(bool(kinds["other"] & single)),
         "same_kind_value": float(bool(kinds["same"])),
         "another_of_many": float(bool(kinds["other"] - load_kinds().single)),
-        "other_of_many": float(bool(kinds["other"] - single)),
-        "new_anchor": float(bool(theirs - ours)),
         # "I pay 650 euros of rent" and "The rent is 690 euros".
         "head_revalued": float(bool(others) and bool(new.head) and new.head in old.stems),
-        "lost_anchor": float(bool(ours - theirs)),
-        "shared_anchor": float(bool(ours & theirs)),
-        "replaced_anchor": float(bool(ours - theirs) and bool(theirs - ours)),
-    }
-
-
-def _compare_readings(old: Statement, new: Statement) -> dict[str, float]:
-    """Compare whom two statements are about, and how they are said."""
-    person = (old.subjects & new.subjects) - {USER}
-    return {
-        "same_user": float(USER in old.subjects and USER in new.subjects),
-        "same_person": float(bool(person)),
-        "no_subject": float(not is_compatible(old, new)),
-        "mentions_subject": float(bool((old.subjects - {USER}) & new.mentions)),
-        "person": float(USER not in old.subjects and not old.is_thing),
-        "thing_user": float(old.is_thing != new.is_thing),
-        "unsubjected": float(not old.subjects or not new.subjects),
-        "thing": float(old.is_thing or new.is_thing),
-        "negation_differs": float(("negation" in old.traits) != ("negation" in new.traits)),
-        "old_end": float(ChangeCue.END in old.cues),
-        "also": float(ChangeCue.ALSO in new.cues),
-        **{f"old_{name}": float(name in old.traits) for name in TRAITS},
-        **{f"new_{name}": float(name in new.traits) for name in TRAITS},
-        **{f"cue_{cue.value}": float(new.cue is cue) for cue in ChangeCue},
     }
 
 
@@ -294,6 +226,25 @@ def _share_start(old: Statement, new: Statement) -> float:
     return count / MAX_FRAME
 
 
+def compare(old: Statement, new: Statement) -> list[float]:
+    """Return what two statements have in common, and the cues of the new one, as numbers in the order of `SIGNS`."""
+    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+    least = min(_sum_weights(old.content, old.language), _sum_weights(new.content, new.language))
+    same_attribute = bool(old.attribute and old.attribute == new.attribute)
+    one, other = set(terms(old.value)), set(terms(new.value))
+    # "Call me Mr Pym" leaves the name Harold Pym as it is.
+    has_other_value = same_attribute and old.attribute in ONE_VALUED and not (one <= other or other <= one)
+    return [
+        cosine,
+        _sum_weights(old.content & new.content, old.language) / max(least, 1.0),
+        float(is_compatible(old, new)),
+        float(bool((_find_people(old) & _find_people(new)) - {USER})),
+        float(same_attribute),
+        float(has_other_value),
+        *(float(cue in new.cues) for cue in CUES),
+    ]
+
+
 def is_compatible(old: Statement, new: Statement) -> bool:
     """Return True if two statements can be about the same: nobody's statement ends somebody else's."""
     mine, theirs = _find_people(old), _find_people(new)
@@ -313,10 +264,18 @@ def _find_people(statement: Statement) -> frozenset[str]:
     return frozenset() if statement.is_thing else statement.subjects
 
 
+def rate_nearness(old: Statement, new: Statement) -> float:
+    """Rate how likely two statements are about the same: by meaning, shared words and subject."""
+    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+    return cosine + 0.1 * min(count_evidence(old, new), 3.0) + 0.1 * is_compatible(old, new)
+
+
 HARD_GATES = frozenset(
-    {"also", "subject", "restated", "same value", "other head", "other value", "another of many", "part of it"}
+    """also; subject; restated; same value; names nobody; other head; other value; another of many; part of it""".split(
+        "; "
+    )
 )
-"""Gates that the fitted score does not pass either."""
+"""Gates that no chance passes either."""
 
 EVIDENCE = tuple(
     """same_slot other_value removed_slot head_named head_revalued shared_name other_kind removed_hit
@@ -343,8 +302,15 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         # "I go to the gym on Mondays" and "I moved my gym day to Thursdays".
         and not (features["other_shape"] and ChangeCue.FIRM in new.cues),
         "same value": features["same_slot"] and features["same_value"],
+        # "My boss is Paul" and "My boss is nice".
+        "names nobody": old.attribute in PEOPLE_OF_USER
+        and not new.attribute
+        and new.cue is ChangeCue.NONE
+        and not new.mentions - old.mentions,
         # "My rent is 900 euros" and "My salary is 3,000 euros".
         "other head": features["other_head"] and not has_target and features["overlap"] < MUCH_OVERLAP,
+        # "I live in Rome" and "I live in Oslo for now".
+        "for a while": "once" in new.traits and new.cue in (ChangeCue.SOFT, ChangeCue.NONE),
         # "I love coffee" and "I have a new coffee machine".
         "another new thing": new.cue is ChangeCue.SOFT and bool(new.fresh) and not is_renewed,
         # "I work on Mondays" and "I no longer work on Saturdays".
@@ -415,7 +381,7 @@ def compute_score(old: Statement, new: Statement, features: Mapping[str, float])
     score += 0.10 * features["other_shape"] + 0.10 * features["shared_name"] + 0.12 * (features["shared"] >= 1)
     score += 0.05 * features["context"]
     if features["other_value"]:
-        is_sure = not any(features[f"new_{trait}"] for trait in ("once", "plan", "retro"))
+        is_sure = not new.traits & {"once", "plan", "retro"}
         # A sentence that says more than the value is less alike.
         score += (0.70 if new.cue in CHANGES else 0.66 if new.cue is ChangeCue.SOFT else 0.60) if is_sure else 0.30
     elif features["same_slot"]:
@@ -433,16 +399,3 @@ def compute_score(old: Statement, new: Statement, features: Mapping[str, float])
     if features["removed_miss"] and not (features["same_slot"] or features["removed_slot"]):
         score -= 0.10
     return score
-
-
-def compute_chance(features: Mapping[str, float]) -> float:
-    """Compute the fitted chance that the new statement ends the old one."""
-    weights = _load_weights()
-    total = weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in features.items())
-    return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
-
-
-@cache
-def _load_weights() -> Mapping[str, float]:
-    weights: dict[str, float] = json.loads(WEIGHTS_FILE.read_text("utf-8"))["weights"]
-    return weights

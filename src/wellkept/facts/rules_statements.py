@@ -115,6 +115,8 @@ class Statement:
     traits: frozenset[str] = frozenset()  # negation, past, future, passing
     context: frozenset[str] = frozenset()  # content stems of the whole turn
     vector: NDArray[np.float32] | None = None
+    reading: NDArray[np.float32] | None = None
+    around: NDArray[np.float32] | None = None  # mean reading of the sentences beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ class Excluded:
 
     text: str
     reason: ExclusionReason
+    remark: Statement | None = None  # what it says if its reading tells that it states something all the same
 
 
 def read_turn(text: str, *, usual: str = "", known: Collection[str] = ()) -> Iterator[Statement | Excluded]:
@@ -242,10 +245,11 @@ def _read_sentence(sentence: str, code: str, known: Collection[str]) -> Statemen
     is_standing = words.find("standing").match(bare) is not None and not words.find("generic").match(bare)
     is_order = words.find("order").match(bare) is not None
     if (words.find("request").match(bare) or signs.UNWANTED.match(bare)) and not is_standing and not is_order:
-        return Excluded(sentence, ExclusionReason.REQUEST)
+        return Excluded(sentence, ExclusionReason.REQUEST, _describe(sentence, words, known, Tier.REMARK))
     reason = None if is_standing else _find_reason(sentence, bare, words, is_order=is_order)
     if reason is not None and not (reason in OF_A_CLAUSE and _has_statement(sentence, bare, words, known)):
-        return Excluded(sentence, reason)
+        is_open = reason in OF_A_CLAUSE
+        return Excluded(sentence, reason, _describe(sentence, words, known, Tier.REMARK) if is_open else None)
     tier = Tier.REMARK if is_order and not is_standing else Tier.FACT
     statement = _describe(sentence, words, known, tier)
     return statement if is_standing else _find_tier(statement, bare, words)
@@ -330,6 +334,14 @@ def split_clauses(sentence: str, words: Vocabulary) -> list[str]:
     return [*clauses, sentence[start:]]
 
 
+def is_whole_clause(clause: str, code: str) -> bool:
+    """Return True if a clause could be a sentence of its own: it speaks of the user and states something."""
+    if load_words(code).find("self").match(clause.lower()) is None:
+        return False
+    read = list(read_turn(clause, usual=code))
+    return len(read) == 1 and isinstance(read[0], Statement) and read[0].tier is Tier.FACT
+
+
 def find_values(statement: Statement) -> frozenset[str]:
     """Return what gives a statement its value: names, numbers and dates, and values of a kind."""
     values = {value for name in statement.shapes for value in statement.shapes[name]}
@@ -355,15 +367,16 @@ def _find_tier(statement: Statement, bare: str, words: Vocabulary) -> Statement 
     if statement.tier is Tier.REMARK:
         return statement
     if words.find("generic").match(bare) and not words.has("self", bare):
-        return Excluded(statement.text, ExclusionReason.GENERAL)
+        return Excluded(statement.text, ExclusionReason.GENERAL, replace(statement, tier=Tier.REMARK))
     if is_own or is_somebody:
         is_weak = not has_value and not words.has("lasting", bare) and len(statement.content) < 1
-        return Excluded(statement.text, ExclusionReason.CHAT) if is_weak and not statement.cues else statement
+        remark = replace(statement, tier=Tier.REMARK)
+        return Excluded(statement.text, ExclusionReason.CHAT, remark) if is_weak and not statement.cues else statement
     if statement.is_thing and statement.head and (has_value or statement.cue in CHANGES):
         return statement
     if has_value or statement.mentions or (statement.cue in CHANGES and statement.content) or statement.kinds:
         return replace(statement, tier=Tier.REMARK)
-    return Excluded(statement.text, ExclusionReason.GENERAL)
+    return Excluded(statement.text, ExclusionReason.GENERAL, replace(statement, tier=Tier.REMARK))
 
 
 CHANGES = (ChangeCue.CORRECTION, ChangeCue.END, ChangeCue.FIRM, ChangeCue.SOFT)

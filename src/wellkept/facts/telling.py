@@ -9,10 +9,12 @@ those of the packaged encoder, whatever embedder the store uses, because the thr
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from wellkept.caller import current_caller
 from wellkept.deadline import check_deadline
@@ -20,16 +22,20 @@ from wellkept.errors import ModelError
 from wellkept.extension import Clock
 from wellkept.facts.requests import MAX_FACTS
 from wellkept.facts.rules_forget import Meant, find_forget_request, find_meant, rate_meant
-from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, find_rest, is_compatible, judge_pair
+from wellkept.facts.rules_pairs import Consequence, Verdict, count_evidence, judge, rate_nearness
+from wellkept.facts.rules_ratings import states_something
 from wellkept.facts.rules_statements import (
     Excluded,
     Statement,
     Tier,
     describe_parts,
     exchange_value,
+    is_whole_clause,
     read_statement,
     read_turn,
+    split_clauses,
 )
+from wellkept.facts.rules_words import load_words
 from wellkept.language.names import memory_seq
 from wellkept.language.text import content_hash
 from wellkept.memory import rules_trust as trust
@@ -49,8 +55,14 @@ if TYPE_CHECKING:
 MAX_KNOWN = 1_000
 """Newest standing facts of a user that a turn is compared with."""
 
-MAX_COMPARED = 24
-"""Standing facts that one statement is compared with, those that share most with it."""
+MAX_COMPARED = 150
+"""Standing facts that one statement is compared with: those that share words with it, then the newest."""
+
+MAX_SENTENCES = 40
+"""Sentences of a turn that are rated. Those after them are kept by rules alone, and end nothing."""
+
+MAX_READ = 40
+"""Sentences of a turn that are compared with what stands; a message with more is a text."""
 
 LEAST_NEAR = 0.3
 """Nearness of a statement below which a model is not asked about it."""
@@ -72,7 +84,8 @@ TOO_MANY = f"beyond the first {MAX_FACTS} facts of one call"
 SAID_TWICE = "said twice in this conversation"
 REASONS = {ChangeCause.TURN: "A turn said something else.", ChangeCause.ADD: "A conversation was read."}
 
-Embed: TypeAlias = "Callable[[Sequence[str]], Vector | None]"
+Encode: TypeAlias = "Callable[[Sequence[str]], tuple[Vector, Vector]]"
+"""Returns the vectors and the readings of texts."""
 
 log = logging.getLogger("wellkept")
 
@@ -132,7 +145,7 @@ class Telling:
         store: SqlStore,
         remember: Remember,
         changes: Changes,
-        embed: Embed,
+        encode: Encode,
         similar: Similar,
         now: Clock,
         *,
@@ -143,7 +156,7 @@ class Telling:
         self._store = store
         self._remember = remember
         self._changes = changes
-        self._embed = embed
+        self._encode = encode
         self._similar = similar
         self._now = now
         self._lifetime = lifetimes[Category.FACT]
@@ -174,7 +187,7 @@ class Telling:
         for turn, text in messages:
             # A later message may replace what an earlier one said, which has no number yet.
             start = len(reading.statements)
-            for each in read_turn(text, usual=usual):
+            for each in self._add_readings(list(read_turn(text, usual=usual)), heard):
                 if about := find_forget_request(each.text):
                     wanted.append((turn, about))
                 elif isinstance(each, Excluded):
@@ -188,6 +201,22 @@ class Telling:
             said = reading.statements[start:]
             known += [(-1 - place, ParsedFact(each)) for place, each in enumerate(said, start)]
         return reading, wanted
+
+    def _add_readings(
+        self, parts: Sequence[Statement | Excluded], heard: Collection[str]
+    ) -> Iterator[Statement | Excluded]:
+        """Add to the new statements of a turn what they are compared by, and keep remarks that rules left out."""
+        new = [each for each in parts if isinstance(each, Statement) or each.remark]
+        new = [each for each in new if content_hash(each.text) not in heard][:MAX_READ]
+        vectors, readings = self._read_texts([each.text for each in new])
+        read = dict[int, Statement]()
+        for place, (each, vector, reading) in enumerate(zip(new, vectors, readings, strict=False)):
+            # As in the pages that the weights were fitted to: two statements before, and one after.
+            beside = [*readings[max(0, place - 2) : place], *readings[place + 1 : place + 2]]
+            around = np.mean(beside, axis=0) if beside else np.zeros_like(reading)
+            if found := each if isinstance(each, Statement) else each.remark if states_something(reading) else None:
+                read[id(each)] = replace(found, vector=vector, reading=reading, around=around)
+        return (read.get(id(each), each) for each in parts)
 
     def write(
         self,
@@ -337,8 +366,8 @@ class Telling:
         compared = [(each, share) for each, share in compared if share > 0 or each.id in related]
         # "Team 5" means no note of team 4.
         most = max(shared.values(), default=0.0)
-        vectors = self._embed_all([about, *(each.text for each, _ in compared)])
-        cosines = [float(vectors[0] @ each) for each in vectors[1:]] or [0.0] * len(compared)
+        vectors, _ = self._read_texts([about, *(each.text for each, _ in compared)])
+        cosines = [float(vectors[0] @ each) for each in vectors[1:]] if len(vectors) else [0.0] * len(compared)
         return Meant.choose(
             about,
             [(memory_seq(each.id) or 0, each.valid_to is not None) for each, _ in compared],
@@ -378,7 +407,7 @@ class Telling:
             # "It's the 14th, not the 4th" alone would not tell what.
             reading.statements.append(read_statement(exchanged[1], usual=new.language))
             reading.turns.append(turn)
-            verdict = Verdict(Consequence.END, EndedAs.WRONG, 1.0, 1.0)
+            verdict = Verdict(Consequence.END, EndedAs.WRONG)
             reading.endings.append(Ending(known[exchanged[0]][0], place, verdict))
             return
         reading.statements.append(new)
@@ -386,28 +415,39 @@ class Telling:
         for seq, old, verdict in self._judge(new, known):
             if seq not in taken and (seq > 0 or verdict.action is Consequence.END):
                 found = reading.endings if verdict.action is Consequence.END else reading.proposals
-                found.append(Ending(seq, place, verdict, find_rest(old, new)))
+                found.append(Ending(seq, place, verdict, self.find_rest(old, new)))
 
     def _judge(
         self, new: Statement, known: Sequence[tuple[int, ParsedFact]]
     ) -> Iterator[tuple[int, Statement, Verdict]]:
         """Yield the statements that a new one ends or may end, with what it means for them."""
-        rated = [(count_evidence(old.statement, new), seq, old) for seq, old in known]
-        near = sorted((each for each in rated if each[0] > 0), key=lambda each: -each[0])[:MAX_COMPARED]
-        if not near:
-            return
         compared = ParsedFact(new)
-        self._add_vectors([compared, *(old for _, _, old in near)])
-        for _, seq, old in near:
-            verdict = judge_pair(old.statement, compared.statement)
+        near = sorted(known, key=lambda each: -count_evidence(each[1].statement, new))[:MAX_COMPARED]
+        self._add_vectors([compared, *(old for _, old in near)])
+        for (seq, old), verdict in zip(
+            near, judge([old.statement for _, old in near], compared.statement), strict=True
+        ):
             if verdict.action is not Consequence.NOTHING:
                 yield seq, old.statement, verdict
+
+    def find_rest(self, old: Statement, new: Statement) -> str:
+        """Return what stays true of a sentence that ends, if it can be cut cleanly; empty if it cannot.
+
+        "I live in Turku and I keep kosher", "We moved to Aveiro": "I keep kosher."
+        """
+        parts = [part.strip(" .,;!") for part in split_clauses(old.text, load_words(old.language))]
+        if len(parts) == 1 or not all(is_whole_clause(part, old.language) for part in parts):
+            return ""
+        clauses = [(place, ParsedFact(read_statement(part, usual=old.language))) for place, part in enumerate(parts)]
+        ended = {place for place, _, _ in self._judge(new, clauses)}
+        live = [part for place, part in enumerate(parts) if place not in ended]
+        return " ".join(f"{part[0].upper()}{part[1:]}." for part in live) if len(live) < len(parts) else ""
 
     def find_nearest(self, new: Statement, known: Sequence[tuple[int, ParsedFact]], limit: int) -> list[int]:
         """Return the numbers of the statements that are most likely about the same, nearest first."""
         compared = ParsedFact(new)
         self._add_vectors([compared, *(old for _, old in known)])
-        rated = [(_rate_nearness(old.statement, compared.statement), seq) for seq, old in known]
+        rated = [(rate_nearness(old.statement, compared.statement), seq) for seq, old in known]
         return [seq for nearness, seq in sorted(rated, reverse=True)[:limit] if nearness >= LEAST_NEAR]
 
     def find_contradictions(self, facts: Sequence[Memory], since: int) -> Iterator[Contradiction]:
@@ -422,7 +462,7 @@ class Telling:
                 check_deadline()
                 statement = parsed[place][1].statement
                 for older, old, verdict in self._judge(statement, parsed[:place]):
-                    is_sure = verdict.action is Consequence.END and not find_rest(old, statement)
+                    is_sure = verdict.action is Consequence.END and not self.find_rest(old, statement)
                     yield ordered[older], new, verdict.ended_as, is_sure
 
     def _make(
@@ -447,17 +487,17 @@ class Telling:
 
     def _add_vectors(self, facts: Sequence[ParsedFact]) -> None:
         missing = [each for each in facts if each.statement.vector is None]
-        vectors = self._embed_all([each.statement.text for each in missing])
-        for each, vector in zip(missing, vectors, strict=bool(vectors)):
-            each.statement = replace(each.statement, vector=vector)
+        vectors, readings = self._read_texts([each.statement.text for each in missing])
+        for each, vector, reading in zip(missing, vectors, readings, strict=False):
+            each.statement = replace(each.statement, vector=vector, reading=reading)
 
-    def _embed_all(self, texts: Sequence[str]) -> list[Vector]:
+    def _read_texts(self, texts: Sequence[str]) -> tuple[Vector, Vector]:
+        """Return the vectors and the readings of texts; none if the packaged encoder cannot be used."""
         try:
-            vectors = self._embed(texts) if texts else None
-            return [] if vectors is None else list(vectors)
+            return self._encode(texts)
         except ModelError as error:
-            log.warning("Facts are compared by their words alone: %s", error)
-            return []
+            log.warning("Facts end no others: %s", error)
+            return np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
 
     def _record(self, owner: Owner, action: str, message: str, ids: Sequence[str]) -> None:
         event = AuditEvent(
@@ -469,12 +509,6 @@ class Telling:
             meta={"ids": list(ids)},
         )
         self._store.add_event(event)
-
-
-def _rate_nearness(old: Statement, new: Statement) -> float:
-    """Rate how likely two statements are about the same: by meaning, shared words and subject."""
-    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
-    return cosine + 0.1 * min(count_evidence(old, new), 3.0) + 0.1 * is_compatible(old, new)
 
 
 def _can_end(fact: Memory, at: datetime) -> bool:

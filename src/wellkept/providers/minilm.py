@@ -1,8 +1,9 @@
 """Built-in embedder: all-MiniLM-L6-v2, a sentence encoder, in 23 MB inside the package. Downloads nothing.
 
-`tools/embedder` makes the graph, `tools/ranking` fits the map of questions to answers. onnxruntime runs the graph on
-the caller's thread: it starts no threads, and `run` may be called by several at once. Text is split into the word
-pieces of BERT's uncased vocabulary, as the model's own tokenizer does.
+`tools/embedder` makes the graph, `tools/ranking` fits the map of questions to answers, and `tools/facts` makes the
+graph that reads statements from the states of the encoder's third layer. onnxruntime runs both on the caller's thread:
+it starts no threads, and `run` may be called by several at once. Text is split into the word pieces of BERT's uncased
+vocabulary, as the model's own tokenizer does.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -126,9 +127,9 @@ class WordPieces:
 
 GRAPH_FILE, VOCABULARY_FILE = "minilm.onnx", "minilm_vocabulary.txt"
 ANSWER_MAP_FILE = "minilm_answer_map.f16"
-GRAPH_SHA256 = "1b7f66300eac7299f947b18e23b5de4a95e7d640c40f3f1d8ac93d48ef30d300"
-NAME = f"minilm-l6-v2-int8-{GRAPH_SHA256[:8]}"
-"""Name of the vectors, which another graph would not make."""
+FACTS_FILE = "minilm_facts.onnx"
+NAME = "minilm-l6-v2-int8-1b7f6630"
+"""Name of the vectors. A graph that makes others must have another name."""
 
 DIMENSIONS = 384
 MAX_PIECES = 256
@@ -166,6 +167,14 @@ class MiniLMEmbedder:
         return move_to_answer(vector, _read_answer_map())
 
 
+def read_statements(texts: Sequence[str]) -> tuple[Floats, Floats]:
+    """Return the vector of each text, and its reading: what `facts.rules_ratings` judges statements by.
+
+    Raises: ModelError.
+    """
+    return _load().read(texts)
+
+
 @cache
 def _read_answer_map() -> Floats:
     stored = (resources.files(__package__) / ANSWER_MAP_FILE).read_bytes()
@@ -181,27 +190,40 @@ def move_to_answer(vector: Floats, answer_map: Floats) -> Floats:
 @dataclass(frozen=True, slots=True)
 class _Encoder:
     session: Any
+    open_facts: Callable[[], Any]
     split: WordPieces
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        pieces = [self.split(text) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        for batch, inputs in self._make_batches(texts):
+            vectors[batch] = _run(self.session, ["vectors"], inputs)[0]
+        return vectors
+
+    def read(self, texts: Sequence[str]) -> tuple[Floats, Floats]:
+        vectors, readings = (np.empty((len(texts), DIMENSIONS), np.float32) for _ in range(2))
+        for batch, inputs in self._make_batches(texts):
+            vectors[batch], states = _run(self.session, ["vectors", "states"], inputs)
+            readings[batch] = _run(self.open_facts(), ["readings"], {"states": states, "mask": inputs["mask"]})[0]
+        return vectors, readings
+
+    def _make_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], dict[str, NDArray[Any]]]]:
+        """Yield texts by their numbers, with the pieces and the mask that the graph takes."""
+        pieces = [self.split(text) for text in texts]
         # Texts of similar length share a batch, which keeps the padding small.
         order = sorted(range(len(pieces)), key=lambda number: -len(pieces[number]))
         while order:
-            count = max(1, PIECES_PER_BATCH // len(pieces[order[0]]))
+            longest = len(pieces[order[0]])
+            count = max(1, PIECES_PER_BATCH // longest)
             batch, order = order[:count], order[count:]
-            vectors[batch] = self._run([pieces[number] for number in batch])
-        return vectors
+            ids = np.array([pieces[each] + [0] * (longest - len(pieces[each])) for each in batch], np.int64)
+            mask = np.array([np.arange(longest) < len(pieces[each]) for each in batch], np.float32)
+            yield batch, {"ids": ids, "mask": mask}
 
-    def _run(self, batch: Sequence[Sequence[int]]) -> Floats:
-        longest = max(map(len, batch))
-        ids = np.array([[*each, *[0] * (longest - len(each))] for each in batch], np.int64)
-        mask = np.array([[1.0] * len(each) + [0.0] * (longest - len(each)) for each in batch], np.float32)
-        # The runtime's errors share no narrower type.
-        answer = NATIVE_CALLS.call("built-in embedder", lambda: self.session.run(None, {"ids": ids, "mask": mask}))
-        vectors: Floats = answer[0]
-        return vectors
+
+def _run(session: Any, outputs: list[str], inputs: Mapping[str, NDArray[Any]]) -> Sequence[Floats]:
+    # The runtime's errors share no narrower type.
+    answers: Sequence[Floats] = NATIVE_CALLS.call("built-in embedder", lambda: session.run(outputs, inputs))
+    return answers
 
 
 _lock = threading.Lock()
@@ -230,10 +252,15 @@ def _open() -> _Encoder:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = ERRORS_ONLY
     folder = resources.files(__package__)
-    with resources.as_file(folder / GRAPH_FILE) as path:
-        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+    def open_graph(name: str) -> Any:
+        with resources.as_file(folder / name) as path:
+            return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
     pieces = (folder / VOCABULARY_FILE).read_text("utf-8").rstrip("\n").split("\n")
-    return _Encoder(session, WordPieces({piece: number for number, piece in enumerate(pieces)}, limit=MAX_PIECES))
+    split = WordPieces({piece: number for number, piece in enumerate(pieces)}, limit=MAX_PIECES)
+    # Programs that log no turns never open the second graph.
+    return _Encoder(open_graph(GRAPH_FILE), cache(lambda: open_graph(FACTS_FILE)), split)
 
 
 def _start_again() -> None:
