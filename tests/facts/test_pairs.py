@@ -36,6 +36,10 @@ def read(*texts: str) -> list[Statement]:
         ("I'm engaged to Marta.", "Marta and I got married last weekend.", EndedAs.SUPERSEDED),
         ("I love a juicy burger after work.", "I'm vegetarian now.", EndedAs.SUPERSEDED),
         ("Meine Schwester wohnt in Bonn.", "Meine Schwester ist nach Essen gezogen.", EndedAs.SUPERSEDED),
+        ("I weigh 82 kilos.", "The scales say 77 this morning.", EndedAs.SUPERSEDED),
+        ("I take 5 mg of ramipril.", "I take 10 mg of ramipril.", EndedAs.SUPERSEDED),
+        ("My contact at Orbis is Mr Tal.", "At Orbis I talk to Mrs Ferrand.", EndedAs.SUPERSEDED),
+        ("I wake up at six.", "The alarm rings at half past seven.", EndedAs.SUPERSEDED),
     ],
 )
 def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs) -> None:
@@ -64,6 +68,17 @@ def test_a_change_ends_the_older_statement(old: str, new: str, ended_as: EndedAs
         ("I'm engaged to Marta.", "My brother and Lucy got married last weekend."),
         ("I love a juicy burger after work.", "My daughter is vegetarian now."),
         ("Standup is at 10:15.", "The standup on Fridays is cancelled."),
+        ("Invoice 1041 is due on 3 May.", "Invoice 1042 is due on 9 May."),
+        ("My red mug is in the left cupboard.", "My blue mug is in the right cupboard."),
+        ("The deploy key for staging is rotated monthly.", "The deploy key for production is rotated weekly."),
+        ("Room 3 is booked for Ann.", "Room 4 is booked for Bob."),
+        ("Customer Orbis pays in 30 days.", "Customer Falk pays in 14 days."),
+        ("I speak French.", "I speak German."),
+        ("I like jazz.", "I like blues."),
+        ("I visited Rome in 2019.", "I visited Paris in 2021."),
+        ("I take 5 mg of ramipril in the morning.", "I take 10 mg of atorvastatin at night."),
+        ("I live in Rome.", "I live in Oslo for now."),
+        ("Mon chef est Paul.", "Mon chef est sympa."),
     ],
 )
 def test_what_is_something_else_ends_nothing(old: str, new: str) -> None:

@@ -93,14 +93,15 @@ def judge(olds: Sequence[Statement], new: Statement) -> Sequence[Verdict]:
 
 
 def _find_consequence(old: Statement, new: Statement, chance: float) -> Consequence:
+    has_evidence = count_evidence(old, new) > 0
+    if not has_evidence and chance < PROPOSE_CHANCE:
+        return Consequence.NOTHING
     features = pair_features(old, new)
     gate = find_gate(old, new, features)
-    score = compute_score(old, new, features)
+    score = 0.0 if gate or not has_evidence else compute_score(old, new, features)
     threshold = THRESHOLDS[new.cue]
     if features["same_slot"] and not features["same_value"]:
         threshold = min(threshold, SAME_SLOT)
-    if gate or count_evidence(old, new) == 0:
-        score = 0.0
     if gate in HARD_GATES:
         chance = 0.0
     if score >= threshold + SAFE_MARGIN or chance >= END_CHANCE:
@@ -270,11 +271,10 @@ def rate_nearness(old: Statement, new: Statement) -> float:
     return cosine + 0.1 * min(count_evidence(old, new), 3.0) + 0.1 * is_compatible(old, new)
 
 
-HARD_GATES = frozenset(
-    """also; subject; restated; same value; names nobody; other head; other value; another of many; part of it""".split(
-        "; "
-    )
-)
+HARD_GATES = {
+    *("also", "subject", "restated", "same value", "names nobody", "another one", "one of many", "other head"),
+    *("other value", "another of many", "part of it"),
+}
 """Gates that no chance passes either."""
 
 EVIDENCE = tuple(
@@ -309,6 +309,14 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         and not new.mentions - old.mentions,
         # "My rent is 900 euros" and "My salary is 3,000 euros".
         "other head": features["other_head"] and not has_target and features["overlap"] < MUCH_OVERLAP,
+        # "Invoice 1041 is due in May" and "Invoice 1042 is due in June".
+        "another one": bool(old.opening & new.opening)
+        and len(old.opening - new.opening) == len(new.opening - old.opening) == 1,
+        # "I speak French" and "I speak German".
+        "one of many": new.cue is ChangeCue.NONE
+        and bool(old.many)
+        and old.many == new.many
+        and not (old.content & new.content) - {*terms(old.many)},
         # "I live in Rome" and "I live in Oslo for now".
         "for a while": "once" in new.traits and new.cue in (ChangeCue.SOFT, ChangeCue.NONE),
         # "I love coffee" and "I have a new coffee machine".

@@ -107,6 +107,8 @@ class Statement:
     value: str = ""
     stems: tuple[str, ...] = ()
     content: frozenset[str] = frozenset()  # stems that say what it is about, without those of the subject
+    opening: frozenset[str] = frozenset()  # stems before the first verb: "invoice", "1041"
+    many: str = ""  # "i speak" of what one may have several of: "I speak French"
     head: str = ""  # "rent" of "my rent is 900 euros"
     fresh: str = ""  # stem of what it says is new: "dentist" of "a new dentist"
     removed: frozenset[str] = frozenset()  # stems of what it ends or replaces
@@ -428,6 +430,8 @@ def _describe(sentence: str, words: Vocabulary, known: Collection[str], tier: Ti
         value=value,
         stems=stems,
         content=frozenset(stem for stem in stems if weigh(stem, words.code) >= LIGHT_WEIGHT) - own,
+        opening=_find_opening(spelled, words.code),
+        many=found[0] if (found := words.find("many").match(bare)) else "",
         head=subject.head,
         fresh=_find_fresh(bare, words),
         removed=_find_removed(bare, words),
@@ -635,6 +639,13 @@ def _find_mentions(spelled: Sequence[str], words: Vocabulary, known: Collection[
         ):
             found.add(lowered)
     return frozenset(found)
+
+
+def _find_opening(spelled: Sequence[str], code: str) -> frozenset[str]:
+    """Return the stems of what stands before the first verb and names a thing: "Invoice 1041 is due"."""
+    place = next((place for place, word in enumerate(spelled) if word.lower() in _VERBS), 0)
+    stems = terms(" ".join(spelled[:place]))
+    return frozenset(stem for stem in stems if weigh(stem, code) > 0)
 
 
 def _find_removed(bare: str, words: Vocabulary) -> frozenset[str]:
