@@ -201,7 +201,7 @@ def prepare(wellkept: Wellkept, verb: str, questions: Iterator[str]) -> Callable
         return recall_cold
     memory_search.MIN_ASKED = 1
     recall()
-    while not store._engine.index._indexes._cached:  # type: ignore[attr-defined]
+    while not store._engine.index._indexes._cached:
         time.sleep(0.05)
     return recall
 
@@ -311,7 +311,7 @@ def measure_cold(case: Case, recalls: int) -> list[str]:
             times.append(1000 * (time.process_time() - began))
             assert not found.unanswered
         database, sent = spend_in_database(case) - spent, count_bytes(case) - received
-        total = wellkept._services.store._engine.index._indexes._total / 2**20  # type: ignore[attr-defined]
+        total = wellkept._services.store._engine.index._indexes._total / 2**20
     check_size(case)
     p95 = statistics.quantiles(times, n=20)[-1]
     print(

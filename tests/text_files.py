@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from wellkept.store.contents import pack_numbers, tenant_folder, unpack_numbers
+from wellkept.store.tables.details import pack_numbers, tenant_folder, unpack_numbers
 
 
 def put_into_files(database: Path) -> list[Path]:

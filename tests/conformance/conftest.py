@@ -47,8 +47,8 @@ def set_tenant(connection: psycopg.Connection[Any], tenant: str) -> None:
 
 def hold_indexes(store: SqlStore) -> None:
     """Load the index of every agent at its first search; PostgreSQL does so only for agents that are asked often."""
-    indexes = store._engine.index._indexes  # type: ignore[attr-defined]
-    indexes.find = indexes.current
+    indexes = store._engine.index._indexes
+    indexes.find = indexes.current  # type: ignore[method-assign]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -31,6 +31,7 @@ from wellkept.model import (
 )
 from wellkept.model.stored import Vector
 from wellkept.store.sqlstore import SqlStore
+from wellkept.store.tables.details import ContentDraft
 
 ALL_KINDS, NOW, EARLIER, LATER = kit.ALL_KINDS, kit.NOW, kit.EARLIER, kit.LATER
 agent, api_key, ids, note, owner = kit.agent, kit.api_key, kit.ids, kit.note, kit.owner
@@ -71,7 +72,7 @@ def detail(key: str, owner: Owner, **changes: Any) -> Detail:
 
 def add_detail(store: SqlStore, detail: Detail, *pieces: str) -> Detail:
     """Store a detail whose text comes in these pieces."""
-    draft = store.begin_content(detail.owner.tenant)
+    draft = ContentDraft()
     try:
         for piece in pieces:
             draft.feed(piece)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import apsw
@@ -17,10 +16,10 @@ from wellkept.caller import acting_as
 from wellkept.errors import StoreError
 from wellkept.memory.rules_filters import EVENT_FIELDS, parse_filter
 from wellkept.model import Owner
-from wellkept.store.search import words
-from wellkept.store.search.words import SPARE
+from wellkept.store.search import memory_search
+from wellkept.store.search.memory_search import SPARE
 from wellkept.store.sqlstore import SqlStore
-from wellkept.store.tables import audit
+from wellkept.store.tables import history as audit
 
 
 @pytest.fixture
@@ -224,8 +223,7 @@ def test_a_rare_word_says_more_than_a_common_one(store: SqlStore, tenant: str) -
 def test_only_the_newest_are_searched_and_the_list_stays_short(
     store: SqlStore, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = replace(audit.EVENTS, max_searched=10)
-    monkeypatch.setattr(audit, "EVENTS", few)
+    monkeypatch.setattr(audit, "MAX_SEARCHED", 10)
     for number in range(40):
         store.add_event(event(f"refund {number}", tenant))
         if number % 3 == 0:
@@ -240,7 +238,7 @@ def test_only_the_newest_are_searched_and_the_list_stays_short(
 def test_more_histories_than_fit_into_memory_are_all_searched(
     lasting_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(words, "MAX_BYTES", 200)
+    monkeypatch.setattr(memory_search, "HISTORY_BYTES", 200)
     store = lasting_place.open()
     tenants = [owner().tenant for _ in range(5)]
     for name in tenants:

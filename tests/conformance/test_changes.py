@@ -11,7 +11,7 @@ from tests.conformance.examples import LATER, NOW, a_change, note, owner
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import ChangeAction, ChangedMemory, ChangeState, Owner
 from wellkept.store.sqlstore import SqlStore
-from wellkept.store.tables.changes import MAX_PROPOSED
+from wellkept.store.tables.memories import MAX_PROPOSED
 
 
 def test_they_come_back_as_they_were_newest_first(store: SqlStore, ann: Owner) -> None:

@@ -146,7 +146,7 @@ def test_a_question_of_many_words_finds_each_of_them(both_ways: tuple[Wellkept, 
 
 def count_held(wellkept: Wellkept, agent: str = "") -> int:
     """Count the indexes of agents in memory."""
-    held = wellkept._services.store._engine.index._indexes._cached  # type: ignore[attr-defined]
+    held = wellkept._services.store._engine.index._indexes._cached
     return sum(1 for key in held if key.agent and agent in ("", key.agent))
 
 
@@ -235,7 +235,7 @@ def test_indexes_never_take_more_than_the_setting(lasting_place: Place, monkeypa
         for agent in agents[:4]:
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(250)])
         agents[4].remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(4000)])
-        indexes = wellkept._services.store._engine.index._indexes  # type: ignore[attr-defined]
+        indexes = wellkept._services.store._engine.index._indexes
         for _ in range(40):
             assert ask(rng.choice(agents), rng.choice(THINGS))
             assert sum(each.held.index.nbytes for each in list(indexes._cached.values())) <= 1024 * 1024
@@ -252,7 +252,7 @@ def test_agents_asked_in_turn_do_not_displace_each_other(lasting_place: Place) -
         rng = random.Random(2)
         for agent in agents:
             agent.remember_many([{"text": write_text(rng), "kind": "episode"} for _ in range(300)])
-        indexes = wellkept._services.store._engine.index._indexes  # type: ignore[attr-defined]
+        indexes = wellkept._services.store._engine.index._indexes
         for _ in range(2 * MIN_ASKED):
             for agent in agents:
                 ask(agent)

@@ -15,8 +15,8 @@ from tests.conformance.conftest import Place, set_tenant
 from tests.conformance.examples import EARLIER, LATER, NOW, add_detail, agent, detail, note
 from wellkept.errors import Conflict, NotFound, StoreError
 from wellkept.model import Owner
-from wellkept.store.contents import CHUNK_CHARS, Content
 from wellkept.store.sqlstore import SqlStore
+from wellkept.store.tables.details import CHUNK_CHARS, Content, ContentDraft
 
 ALSO_ON_OLDER = True
 pytestmark = pytest.mark.proves("D4")
@@ -226,7 +226,7 @@ def test_dropping_a_text_leaves_it_to_those_who_have_it(store: SqlStore, ann: Ow
 
 def test_a_draft_that_is_given_up_leaves_nothing(store: SqlStore, place: Place, ann: Owner) -> None:
     store.add_agent(agent(ann))
-    draft = store.begin_content(ann.tenant)
+    draft = ContentDraft()
     draft.feed(LONG)
     draft.close()
     draft.close()
@@ -235,7 +235,7 @@ def test_a_draft_that_is_given_up_leaves_nothing(store: SqlStore, place: Place, 
 
 
 def test_a_detail_and_its_text_go_back_with_the_transaction(store: SqlStore, ann: Owner) -> None:
-    draft = store.begin_content(ann.tenant)
+    draft = ContentDraft()
     draft.feed("text")
     draft.seal()
 
@@ -291,7 +291,7 @@ def test_sweeps_and_drops_racing_with_writers_take_no_text_anybody_has(store: Sq
 def test_who_removes_a_text_waits_for_who_is_about_to_need_it(store: SqlStore, ann: Owner) -> None:
     content_hash = add_detail(store, detail("first", ann), "the same text").content_hash
     store.delete_detail(ann, "first")
-    draft = store.begin_content(ann.tenant)
+    draft = ContentDraft()
     draft.feed("the same text")
     draft.seal()
     added, removing, is_over = threading.Event(), threading.Event(), threading.Event()

@@ -32,7 +32,7 @@ from wellkept.model import Kind, Memory, Origin, Owner, Scope, State
 from wellkept.store.conditions import compile_filter
 from wellkept.store.migrations import TENANT_SETTING
 from wellkept.store.queries import as_pyformat
-from wellkept.store.search import index_rows
+from wellkept.store.search import index
 from wellkept.store.sqlstore import SqlStore
 
 KEYS = ["city", "n", "a.b", 'say "hi"', "", "back\\slash", "0", "ключ", "[1]", "new\nline", "don't"]
@@ -249,7 +249,7 @@ def test_equality_on_metadata_uses_the_index_once_row_level_security_lets_it(
 def test_a_column_that_is_too_large_is_read_each_time(
     store: SqlStore, ann: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_rows, "MAX_COLUMN_BYTES", 100)
+    monkeypatch.setattr(index, "MAX_COLUMN_BYTES", 100)
     store.add_memory(note("a", ann, metadata={"city": "Oslo"}))
     oslo = parse_filter("metadata.city = Oslo")
     assert oslo is not None

@@ -17,7 +17,7 @@ from wellkept.errors import NotFound, StoreError, StoreTimeout
 from wellkept.language.text import terms
 from wellkept.model import Kind, Owner
 from wellkept.store.engine import Unit
-from wellkept.store.search import memory_search, words
+from wellkept.store.search import memory_search
 from wellkept.store.sqlstore import SqlStore
 
 
@@ -133,8 +133,8 @@ def test_what_was_read_before_the_time_was_over_is_not_read_again(
     lasting_place: Place, store: SqlStore, ann: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise an index that takes longer than a recall may take would never be loaded."""
-    for module in (memory_search, words):
-        monkeypatch.setattr(module, "BATCH", 3)
+    for name in ("BATCH", "HISTORY_BATCH"):
+        monkeypatch.setattr(memory_search, name, 3)
     store.add_memories([note("apples", ann) for _ in range(10)], [None] * 10)
     for _ in range(10):
         store.add_event(event("apples", ann.tenant))

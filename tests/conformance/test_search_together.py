@@ -287,7 +287,7 @@ def test_nothing_of_what_was_erased_stays_in_the_memory_of_another_process(
     writer.erase_traces(ann.tenant, traces, [])
 
     assert len(found(reader, ann)) == len(search_chunks(reader, ann.tenant, "apples", limit=100)) == 49
-    held = reader._engine.index._indexes._cached  # type: ignore[attr-defined]
+    held = reader._engine.index._indexes._cached
     kept = [cached.held.index for shelf, cached in held.items() if shelf.tenant == ann.tenant]
     assert [(index.count, 7 in index.seqs) for index in kept] == [(49, False)] * 2
 

@@ -34,6 +34,7 @@ from wellkept.model import Kind, Owner
 from wellkept.store import open_store
 from wellkept.store.migrations import load_migrations
 from wellkept.store.sqlstore import SqlStore
+from wellkept.store.tables.details import ContentDraft
 from wellkept.store.tables.transfer import BY_NAME, TABLES
 from wellkept.transfer.rules import CONTENTS, KEYS, PARENTS, TEXTS, upgrade_row
 
@@ -106,7 +107,7 @@ def restored(store: SqlStore, tenant: str, rows: Rows) -> Counter[str]:
     draft = None
     for table, row in rows:
         if table == CONTENTS:
-            draft = draft or store.begin_content(tenant)
+            draft = draft or ContentDraft()
             draft.feed(row["text"])
             continue
         store.check_row(table, row)

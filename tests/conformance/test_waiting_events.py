@@ -15,9 +15,10 @@ from tests.conformance.test_audit import tamper
 from wellkept.errors import ReadOnly
 from wellkept.history.rules_history import event_hash
 from wellkept.model import Owner
-from wellkept.store import open_store, waiting_events
+from wellkept.store import open_store
 from wellkept.store.migrations import TENANT_SETTING
 from wellkept.store.sqlstore import SqlStore
+from wellkept.store.tables import history
 
 pytestmark = pytest.mark.only_on("postgres")
 
@@ -34,7 +35,7 @@ def tenant(ann: Owner) -> str:
 @pytest.fixture
 def writer(lasting_place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
     """A store that adds nothing to the chain by itself, as if it had been killed after each commit."""
-    monkeypatch.setattr(waiting_events, "PAUSE", LONG)
+    monkeypatch.setattr(history, "SEAL_PAUSE", LONG)
     store = lasting_place.open()
     yield store
     store.close()
@@ -191,7 +192,7 @@ def test_keyed_log_takes_events_of_its_key_only(lasting_place: Place, writer: Sq
             write(writer, tenant, "three")
         # A row that somebody without the key has made.
         write(keyed, tenant, "four", seconds=2)
-        hash = event_hash(event("forged", tenant, agent_id="ann"), waiting_events.WAITING, "")
+        hash = event_hash(event("forged", tenant, agent_id="ann"), history.WAITING_HASH, "")
         tamper(
             lasting_place,
             tenant,

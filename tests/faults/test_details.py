@@ -23,8 +23,8 @@ from wellkept.errors import Invalid, StoreError
 from wellkept.model import Owner
 from wellkept.providers.archives import read_lines
 from wellkept.store import open_store
-from wellkept.store.contents import CHUNK_CHARS, decompress_chunk
 from wellkept.store.sqlstore import SqlStore
+from wellkept.store.tables.details import CHUNK_CHARS, ContentDraft, decompress_chunk
 
 OLD_ARCHIVE = "28b52ffd04584900007b2261223a20317d0a3387dfc3"
 
@@ -105,11 +105,11 @@ def test_a_killed_writer_leaves_no_detail_without_its_text(path: Path) -> None:
 def test_a_killed_draft_leaves_nothing_and_a_living_one_is_not_swept(store: SqlStore, path: Path, ann: Owner) -> None:
     add_detail(store, detail("kept", ann), "kept")
     script = (
-        "import os, sys; from pathlib import Path; from tests.faults.test_details import opened; "
-        f"draft = opened(Path(sys.argv[1])).begin_content({ann.tenant!r}); draft.feed('x' * 500_000); os._exit(9)"
+        "import os, sys; from pathlib import Path; from wellkept.store.tables.details import ContentDraft; "
+        "draft = ContentDraft(); draft.feed('x' * 500_000); os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(path)], cwd=ROOT, check=False).returncode == 9
-    living = store.begin_content(ann.tenant)
+    living = ContentDraft()
     living.feed(LONG)
 
     assert store.sweep_contents(ann.tenant, stored_before=LATER) == 0
@@ -160,10 +160,10 @@ def test_the_largest_chunk_can_be_read_and_a_larger_frame_is_refused() -> None:
 
 def test_a_text_swept_between_its_writing_and_its_row_is_put_back(store: SqlStore, path: Path, ann: Owner) -> None:
     store.delete_detail(ann, add_detail(store, detail("other", ann), "the same").key)
-    draft = store.begin_content(ann.tenant)
+    draft = ContentDraft()
     draft.feed("the same")
     draft.seal()
-    assert store.sweep_contents(ann.tenant, stored_before=LATER + timedelta(days=36500), unknown_too=True) == 1
+    assert store.sweep_contents(ann.tenant, stored_before=LATER + timedelta(days=36500)) == 1
 
     store.add_detail(detail("late", ann), draft)
     draft.close()

@@ -229,7 +229,6 @@ PAUSES = {
     "wellkept.store.postgres.citus": "keeps the answers of the nodes for some seconds",
     "wellkept.store.postgres.engine": "tells which of two snapshots is older",
     "wellkept.store.search.memory_search": "forgets after minutes how often an owner was asked",
-    "wellkept.store.search.words": "tells which of two snapshots is older",
     "wellkept.store.postgres.link": "asks a server that has not answered for a second whether it is still there",
 }
 

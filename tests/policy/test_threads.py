@@ -8,7 +8,6 @@ caches and on words nobody has used: a wrong answer that was cached would otherw
 from __future__ import annotations
 
 import inspect
-import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -29,9 +28,9 @@ from wellkept.prompt.rules_tokens import estimate_tokens
 from wellkept.providers.minilm import MiniLMEmbedder
 from wellkept.recall.rules_question import ParsedQuery
 from wellkept.secrets.rules_text import TextView, fold_view
-from wellkept.store.contents import ChunkFile, decompress_chunk
 from wellkept.store.postgres.index import tsvector_literal
 from wellkept.store.search.encoding import encode_terms
+from wellkept.store.tables.details import ContentDraft, decompress_chunk
 
 THREADS = 8
 TEXTS = 6
@@ -118,11 +117,12 @@ def functions_of_text() -> Mapping[str, Callable[[str], Any]]:
 
 
 def chunked(text: str) -> object:
-    chunks = ChunkFile(io.BytesIO())
-    chunks.feed(text)
-    chunks.finish()
-    start, end = chunks.starts[:2]
-    return chunks.content_hash, decompress_chunk(chunks.file.getvalue()[start:end], chars=chunks.chars)  # type: ignore[attr-defined]
+    draft = ContentDraft()
+    draft.feed(text)
+    draft.seal()
+    frame = next(draft.frames())
+    draft.close()
+    return draft.content_hash, decompress_chunk(frame, chars=draft.chars)
 
 
 def digested(text: str) -> object:

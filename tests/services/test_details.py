@@ -22,7 +22,7 @@ from wellkept.details import parts
 from wellkept.details.parts import read_matches
 from wellkept.details.rules_keys import MAX_DESCRIPTION_CHARS, SUFFIX_ALPHABET, PartRequest
 from wellkept.errors import Cancelled, Invalid, NotFound, StoreError
-from wellkept.store.contents import CHUNK_CHARS, Content
+from wellkept.store.tables.details import CHUNK_CHARS, Content
 
 LOG = "".join(f"{number} {'ERROR disk full' if number % 3000 == 0 else 'ok naïve'} 𝄞\n" for number in range(1, 20_001))
 LINES = LOG.splitlines(keepends=True)

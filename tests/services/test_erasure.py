@@ -559,7 +559,7 @@ def test_log_is_sealed_again_before_writers_have_to_wait(tmp_path: Path, monkeyp
         threads.add(threading.current_thread().name)
         return event_hash(*given)
 
-    monkeypatch.setattr("wellkept.store.tables.audit.event_hash", hashed)
+    monkeypatch.setattr("wellkept.store.tables.erasure.event_hash", hashed)
     with Wellkept(settings=Settings(url=f"sqlite:///{tmp_path / 'memory.db'}")) as store:
         store.tenant().audit.record("crm.call", f"Called {NAME}")
         store.tenant().audit.record("crm.call", "Called Bob")

@@ -21,7 +21,7 @@ def test_what_is_kept_in_memory_stays_within_its_limit_and_is_counted_right(tmp_
         owner = Owner("acme", f"agent-{number}")
         made = [Memory(owner=owner, kind=Kind.NOTE, text=f"note {n}", created_at=NOW) for n in range(256)]
         store.add_memories(made, vectors)
-    index = store._engine.index._indexes  # type: ignore[attr-defined]
+    index = store._engine.index._indexes
     for number in (*range(16), 3, 7, 0):
         assert len(store.search_memories(Owner("acme", f"agent-{number}"), "note", kinds=tuple(Kind), now=NOW)) == 10
         kept = index._cached.values()

@@ -1,4 +1,4 @@
-"""Texts that version 0.2 kept in files beside the database: read where they are, and moved into rows."""
+"""Texts that version 0.2 kept in files beside the database are moved into rows when the store is opened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.conformance.examples import LATER, NOW, add_detail, detail
+from tests.conformance.examples import LATER, add_detail, detail
 from tests.conformance.test_details import LONG, whole
 from tests.faults.test_details import ROOT, opened
 from tests.services.conftest import Clock
@@ -23,8 +23,6 @@ from tests.text_files import put_into_files
 from wellkept import Wellkept
 from wellkept.errors import StoreError
 from wellkept.model import Owner
-from wellkept.store import contents
-from wellkept.store.contents import TextFile
 
 pytestmark = pytest.mark.proves("D4", "T2")
 ANN = Owner("acme", "ann")
@@ -57,45 +55,16 @@ def files(path: Path) -> list[Path]:
     return sorted(Path(f"{path}.blobs").rglob("*"))
 
 
-def test_texts_are_read_from_files_and_then_from_rows(path: Path) -> None:
+def test_texts_are_moved_into_rows_when_the_store_is_opened(path: Path) -> None:
     fill(path, log=LONG, short="short")
     store = opened(path)
     try:
-        from_file = store.open_content(ANN, "log")
-        assert whole(from_file) == LONG
-        # What is moved is no text without a detail, so it does not count.
-        assert store.sweep_contents(ANN.tenant, stored_before=NOW) == 0
         assert count_frames(path) == 4
-        # The files stay for a while, for transactions that began before.
-        assert len(files(path)) == 4
-        assert whole(from_file) == whole(store.open_content(ANN, "log")) == LONG
-
-        assert store.sweep_contents(ANN.tenant, stored_before=NOW + timedelta(hours=2)) == 0
-        assert files(path) == []
         assert not Path(f"{path}.blobs").exists()
-        assert whole(from_file) == whole(store.open_content(ANN, "log")) == LONG
+        assert whole(store.open_content(ANN, "log")) == LONG
         assert whole(store.open_content(ANN, "short")) == "short"
-    finally:
-        store.close()
-
-
-def test_a_move_is_made_in_steps_and_goes_on_where_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (file,) = fill(path, noise=NOISE)
-    monkeypatch.setattr(contents, "STEP_BYTES", 200_000)
-    store = opened(path)
-    steps = 0
-    try:
-        while contents._move_step(
-            store._engine, ANN.tenant, file.stem, TextFile(file.parents[1], ANN.tenant, file.stem)
-        ):
-            steps += 1
-            assert count_frames(path) > 0
-            assert whole(store.open_content(ANN, "noise")) == NOISE
-            store.close()
-            store = opened(path)
-        assert steps > 5
-        file.unlink()
-        assert whole(store.open_content(ANN, "noise")) == NOISE
+        # What was moved belongs to a detail, so it stays.
+        assert store.sweep_contents(ANN.tenant, stored_before=LATER) == 0
     finally:
         store.close()
 
@@ -103,12 +72,11 @@ def test_a_move_is_made_in_steps_and_goes_on_where_it_was(path: Path, monkeypatc
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tests.conformance.examples import NOW
 from tests.faults.test_details import opened
-from wellkept.store import contents
+from wellkept.store.tables import details
 
 frames_left = int(sys.argv[2])
-frame = contents.TextFile.frame
+frame = details.TextFile.frame
 
 def frame_or_die(file, position):
     global frames_left
@@ -117,8 +85,8 @@ def frame_or_die(file, position):
         os.kill(os.getpid(), signal.SIGKILL)
     return frame(file, position)
 
-contents.TextFile.frame, contents.STEP_BYTES = frame_or_die, 200_000
-opened(Path(sys.argv[1])).sweep_contents("acme", stored_before=NOW)
+details.TextFile.frame, details.STEP_BYTES = frame_or_die, 200_000
+opened(Path(sys.argv[1])).close()
 """
 """Moves texts, three chunks in one transaction, and dies when it reads the chunk after so many."""
 
@@ -130,53 +98,30 @@ def test_a_kill_during_the_move_loses_nothing(path: Path) -> None:
         child = subprocess.run([sys.executable, "-c", KILLED, str(path), str(frames)], cwd=ROOT, check=False)
         assert child.returncode == (0 if frames == 99 else -signal.SIGKILL)
         seen.append(count_frames(path))
-        store = opened(path)
-        assert whole(store.open_content(ANN, "noise")) == NOISE
-        assert whole(store.open_content(ANN, "log")) == LONG
-        store.close()
+    store = opened(path)
+    assert whole(store.open_content(ANN, "noise")) == NOISE
+    assert whole(store.open_content(ANN, "log")) == LONG
+    assert files(path) == []
+    store.close()
 
     assert seen == [0, 0, 3, 9, 18, 26]
-
-
-def test_a_text_that_is_stored_again_goes_into_rows(path: Path) -> None:
-    fill(path, log=LONG)
-    store = opened(path)
-    add_detail(store, detail("again", ANN), LONG)
-    for file in Path(f"{path}.blobs").glob("*/*.zst"):
-        file.unlink()
-
-    assert whole(store.open_content(ANN, "again")) == whole(store.open_content(ANN, "log")) == LONG
-    store.close()
-
-
-@pytest.mark.parametrize("key", ["log", "again"])
-def test_a_deleted_text_takes_its_file_along(path: Path, key: str) -> None:
-    (file,) = fill(path, log=LONG)
-    store = opened(path)
-    if key == "again":
-        add_detail(store, detail("again", ANN), LONG)
-        store.delete_detail(ANN, "log")
-    deleted = store.delete_detail(ANN, key)
-    assert store.drop_content(ANN.tenant, deleted.content_hash)
-    assert not file.exists()
-    store.close()
 
 
 def test_an_erasure_removes_every_file_of_its_tenant(path: Path, tmp_path: Path) -> None:
     with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
         for tenant in ("acme", "globex"):
             store.agent("ann", tenant=tenant).details.store(f"the secret of {tenant} " * 9999, description="log")
-        put_into_files(path)
-        (own,) = Path(f"{path}.blobs").glob("acme-*")
+    put_into_files(path)
+    owns = sorted(Path(f"{path}.blobs").glob("*-????????????????"))
+    for own in owns:
         (own / f"{'0' * 64}.zst").write_bytes(b"never known")
         (own / f"{'0' * 32}.tmp").write_bytes(b"of a killed writer")
-
+    with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
         store.tenant("acme").data.erase("agent:ann")
 
-        assert not own.exists()
+        assert [own.exists() for own in owns] == [False, True]
         other = store.agent("ann", tenant="globex")
         assert other.details.read(other.details.list()[0].key, limit=22).content == "the secret of globex t"
-        assert len(files(path)) == 3
 
 
 def test_files_that_were_never_known_and_those_of_others_stay(path: Path) -> None:
@@ -186,8 +131,7 @@ def test_files_that_were_never_known_and_those_of_others_stay(path: Path) -> Non
         each.write_bytes(b"not ours")
         os.utime(each, (0, 0))
     store = opened(path)
-    for later in (NOW, LATER + timedelta(days=99)):
-        store.sweep_contents(ANN.tenant, stored_before=later)
+    store.sweep_contents(ANN.tenant, stored_before=LATER + timedelta(days=99))
     store.close()
 
     assert {each.name for each in files(path) if each.is_file()} == {unknown.name, foreign.name, "store-id"}
@@ -216,13 +160,10 @@ def replaced_by_a_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [flip(0), flip(40), flip(-1), flip(-30), flip(-70), cut, empty, replaced_by_a_folder])
-@pytest.mark.parametrize("is_moved", [False, True])
-def test_a_damaged_file_is_an_error_of_its_key_only(path: Path, spoil: Callable[[Path], None], is_moved: bool) -> None:
+def test_a_damaged_file_is_an_error_of_its_key_only(path: Path, spoil: Callable[[Path], None]) -> None:
     spoilt, _ = sorted(fill(path, spoilt=LONG, sound="sound"), key=lambda each: -each.stat().st_size)
     spoil(spoilt)
     store = opened(path)
-    if is_moved:
-        store.sweep_contents(ANN.tenant, stored_before=NOW)
 
     with pytest.raises(StoreError, match=r"is damaged in the store\. Other details are whole; store this one again"):
         whole(store.open_content(ANN, "spoilt"))
@@ -235,8 +176,8 @@ def test_a_backup_takes_the_files_into_the_database(path: Path, tmp_path: Path) 
         key = store.agent("ann").details.store(LONG, description="log").key
         lost = store.agent("ann").details.store("lost", description="lost").key
         content_hash = store.agent("ann").details.get(lost).content_hash
-        next(each for each in put_into_files(path) if each.stem == content_hash).unlink()
-
+    next(each for each in put_into_files(path) if each.stem == content_hash).unlink()
+    with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
         made = store.backup(tmp_path / "monday.tar.zst")
 
         assert made.texts == 1
@@ -252,7 +193,8 @@ def test_a_backup_takes_the_files_into_the_database(path: Path, tmp_path: Path) 
 def test_an_export_holds_texts_of_files(path: Path, tmp_path: Path) -> None:
     with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
         key = store.agent("ann").details.store(LONG, description="log").key
-        put_into_files(path)
+    put_into_files(path)
+    with Wellkept(f"sqlite:///{path}", clock=Clock()) as store:
         store.tenant().data.export(tmp_path / "all.jsonl")
     with Wellkept(":memory:") as other:
         other.tenant().data.import_(tmp_path / "all.jsonl")

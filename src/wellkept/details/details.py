@@ -34,7 +34,7 @@ from wellkept.model import AuditEvent, Captured, Detail, DetailPage, Owner
 from wellkept.prompt.rules_escaping import to_one_line
 from wellkept.prompt.rules_summaries import cut_at_sentence
 from wellkept.secrets.check import SecretGuard
-from wellkept.store.contents import ContentDraft
+from wellkept.store.tables.details import ContentDraft
 from wellkept.upkeep.resting import GuardedModel
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Details:
         line = self._redact(owner, rules.check_description(description))
         type, session_id = rules.check_type(type), rules.check_detail_session(session_id)
         self._guard.check_names(owner.tenant, agent_id=owner.agent, session_id=session_id, type=type)
-        draft, digest, chars = self._store.begin_content(owner.tenant), TextDigester(), 0
+        draft, digest, chars = ContentDraft(), TextDigester(), 0
         try:
             for piece in iter_pieces(content):
                 draft.feed(piece)

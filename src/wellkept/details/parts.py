@@ -25,7 +25,7 @@ from wellkept.details.rules_keys import PartRequest
 from wellkept.errors import Invalid
 from wellkept.language.text import replace_half_pairs
 from wellkept.model import DetailPage
-from wellkept.store.contents import Content
+from wellkept.store.tables.details import Content
 
 PIECE = 128 * 1024
 """Characters or bytes read at a time."""

@@ -13,23 +13,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import nlargest
+from itertools import chain
 from pathlib import Path
 from random import getrandbits
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from wellkept.errors import Invalid, ReadOnly, RequestInProgress, StoreError
-from wellkept.model import BackupReport, ClusterNode, Match, Owner
+from wellkept.errors import Invalid, NotFound, ReadOnly, RequestInProgress, StoreError
+from wellkept.model import NO_USER, BackupReport, ClusterNode, Owner
 from wellkept.model.stored import CLAIM, SOON, Claim, Vector
 
 if TYPE_CHECKING:
-    from wellkept.knowledge.rules_passages import PassageEvidence
     from wellkept.memory.rules_filters import Condition
-    from wellkept.recall.rules_features import Evidence
     from wellkept.store.conditions import Clause
+    from wellkept.store.search.memory_search import MemorySearch
 
 Progress = Callable[[int, int], None]
 """Callback that receives the number of steps done and the total."""
 
+R = TypeVar("R", bound=Any)
 T = TypeVar("T")
 
 CLOSED = "This store is closed; open a new one."
@@ -112,33 +114,12 @@ class IndexQuery:
     where: Condition | None = None
 
 
-class SearchIndex(Protocol):
-    """Index of the words and vectors of one engine's records."""
-
-    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
-        """Encode the index columns of each record for the statements `index_…` and `set_…_vector`."""
-
-    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
-
-    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        """Return True if such an entry holds at least these words."""
-
-    def search_memories(self, owner: Owner, query: IndexQuery, limit: int) -> Sequence[Match]: ...
-
-    def nearest_memories(self, owner: Owner, query: IndexQuery, limit: int) -> Sequence[Match]: ...
-
-    def weigh_memories(self, owner: Owner, query: IndexQuery) -> Evidence: ...
-
-    def weigh_chunks(self, tenant: str, query: IndexQuery) -> PassageEvidence: ...
-
-
 class Engine(Protocol):
     """Database that runs units of work."""
 
     name: str
     has_single_writer: bool  # a transaction that writes excludes all others
-    index: SearchIndex
+    index: MemorySearch
     content_folder: Path | None  # folder in which version 0.2 kept the texts of details, if it did
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
@@ -157,12 +138,6 @@ class Engine(Protocol):
 
         Raises: StoreError, and the errors of `work`; nothing is written then.
         """
-
-    def numbers(self, seqs: Sequence[int]) -> Any:
-        """Convert numbers to a parameter of this engine's statements."""
-
-    def texts(self, texts: Sequence[str]) -> Any:
-        """Convert texts to a parameter of this engine's statements."""
 
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         """Write and search vectors of `embedder` from now on."""
@@ -190,6 +165,22 @@ class Engine(Protocol):
 
     def own_indexes(self, embedder: RegisteredEmbedder) -> Mapping[str, str]: ...  # only make searches faster; with SQL
     def close(self) -> None: ...
+
+
+def owner_params(of: Owner | str) -> dict[str, Any]:
+    """Return the parameters that every statement takes on the rows of a tenant, or of an owner: with `user` it is
+    limited to that user."""
+    if isinstance(of, str):
+        return {"tenant": of}
+    params: dict[str, Any] = {"tenant": of.tenant, "agent": of.agent}
+    if of.user is not None:
+        params |= {"user": of.user, "also": NO_USER if of.with_shared else None}
+    return params
+
+
+def merge_parts(found: Sequence[Sequence[R]], limit: int, key: Callable[[R], Any]) -> Sequence[R]:
+    """Return the first `limit` records by descending key; `found` has such a listing for each of `Owner.parts`."""
+    return found[0] if len(found) == 1 else nlargest(limit, chain.from_iterable(found), key=key)
 
 
 class Units:
@@ -251,6 +242,51 @@ class Units:
         """Run `work` in the current transaction, or in one of its own."""
         unit = self._unit(tenant)
         return self._commit(tenant, work) if unit is None else work(unit)
+
+    def _one(self, of: Owner | str, name: str, /, **values: Any) -> Row | None:
+        """Read the first row of a statement on the rows of an owner or a tenant."""
+        place = owner_params(of)
+        return self.read(place["tenant"], lambda unit: unit.one(name, **place, **values))
+
+    def _get(self, of: Owner | str, name: str, missing: str, /, **values: Any) -> Row:
+        """Read the only row of a statement. Raises: NotFound, which says `missing`."""
+        row = self._one(of, name, **values)
+        if row is None:
+            raise NotFound(missing)
+        return row
+
+    def _all(self, of: Owner | str, name: str, where: Clause | None = None, /, **values: Any) -> Sequence[Row]:
+        """Read all rows of a statement."""
+        place = owner_params(of)
+        return self.read(place["tenant"], lambda unit: unit.all(name, where, **place, **values))
+
+    def _list(
+        self,
+        owner: Owner,
+        name: str,
+        convert: Callable[[Row], R],
+        key: Callable[[R], Any],
+        where: Clause | None = None,
+        /,
+        *,
+        limit: int,
+        **values: Any,
+    ) -> Sequence[R]:
+        """List the first `limit` records of an owner by descending key.
+
+        Each of the owner's parts is listed on its own, because an index has the rows of one user in order.
+        """
+
+        def read(unit: Unit) -> Sequence[Sequence[R]]:
+            rows = (unit.all(name, where, **owner_params(part), limit=limit, **values) for part in owner.parts)
+            return [[*map(convert, each)] for each in rows]
+
+        return merge_parts(self.read(owner.tenant, read), limit, key)
+
+    def _run(self, of: Owner | str, name: str, /, **values: Any) -> int:
+        """Run a statement in the current transaction, or in one of its own; return the number of changed rows."""
+        place = owner_params(of)
+        return self.write(place["tenant"], lambda unit: unit.run(name, **place, **values))
 
     def is_in_transaction(self, tenant: str) -> bool:
         """Return True inside `transaction` on this thread."""
@@ -324,7 +360,7 @@ class Units:
         if getattr(self._current, "unit", None) is not None:
             self._current.committed.append(note)
 
-    def _search(self, tenant: str) -> SearchIndex:
+    def _search(self, tenant: str) -> MemorySearch:
         self._check_outside(tenant)
         return self._engine.index
 

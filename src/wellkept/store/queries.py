@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wellkept.store.tables.columns import COLUMNS
+from wellkept.store.tables.rows import COLUMNS
 
 Q = TypeVar("Q")
 MAX_FORMATTED = 4096

@@ -5,25 +5,19 @@ from __future__ import annotations
 from wellkept.model.stored import EmbedTexts
 from wellkept.store.tables.access import AllowanceRows, IdempotencyRows, KeyRows
 from wellkept.store.tables.agents import AgentRows
-from wellkept.store.tables.audit import AuditRows
-from wellkept.store.tables.changes import ChangeRows
-from wellkept.store.tables.checkup import CheckupRows
-from wellkept.store.tables.context import ContextRows
 from wellkept.store.tables.details import DetailRows
-from wellkept.store.tables.embeddings import EmbeddingRows
 from wellkept.store.tables.erasure import ErasureRows
+from wellkept.store.tables.history import AuditRows, WorkflowRows
 from wellkept.store.tables.knowledge import KnowledgeRows
-from wellkept.store.tables.maintenance import MaintenanceRows
-from wellkept.store.tables.memories import ItemRows, MemoryRows
-from wellkept.store.tables.transcripts import TranscriptRows
+from wellkept.store.tables.memories import ChangeRows, MemoryRows
+from wellkept.store.tables.transcripts import ContextRows, TranscriptRows
 from wellkept.store.tables.transfer import TransferRows
-from wellkept.store.tables.workflows import WorkflowRows
+from wellkept.store.tables.upkeep import CheckupRows, EmbeddingRows, MaintenanceRows
 
 
 class SqlStore(
     AgentRows,
     MemoryRows,
-    ItemRows,
     TransferRows,
     DetailRows,
     KnowledgeRows,

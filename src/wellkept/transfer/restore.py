@@ -29,7 +29,7 @@ from wellkept.memory.rules_trust import LOW_TRUST
 from wellkept.model import ACTOR, AuditEvent, ImportReport, Json
 from wellkept.providers.archives import get_size
 from wellkept.secrets.check import FLAG
-from wellkept.store.contents import ContentDraft
+from wellkept.store.tables.details import ContentDraft
 from wellkept.transfer.archive import OTHER_KEY, ArchiveReader, Line, is_export
 from wellkept.transfer.check import BATCH, ArchiveFindings, CheckArchive, Place, is_unheld_core, parse_event
 from wellkept.transfer.foreign import ForeignImport, ImportOptions
@@ -152,7 +152,7 @@ class _Run:
     def _feed(self, piece: Json) -> None:
         if piece["content_hash"] != self._text_hash:
             self._close_text()
-            self._text, self._text_hash = self._store.begin_content(self._tenant), piece["content_hash"]
+            self._text, self._text_hash = ContentDraft(), piece["content_hash"]
         # The text was damaged in the exported store; its detail is restored without it.
         if piece.get("text") is None:
             self._close_text()

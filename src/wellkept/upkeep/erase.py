@@ -558,7 +558,8 @@ class Erase:
         remnants = list(receipt.remnants) + ([] if rest is None else [STILL_COMING])
         # What waited for a vector is gone.
         self._store.settle_queue(receipt.tenant, self._store.list_queue(receipt.tenant))
-        swept = self._store.sweep_contents(receipt.tenant, stored_before=EVER, unknown_too=True)
+        swept = self._store.sweep_contents(receipt.tenant, stored_before=EVER)
+        self._store.remove_files(receipt.tenant)
         for forget in self._forget:
             forget(receipt.tenant)
         self._store.forget_cached(receipt.tenant)

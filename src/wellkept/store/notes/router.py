@@ -28,15 +28,15 @@ from wellkept.memory.rules_trust import is_low
 from wellkept.model import Erased, Json, Key, Kind, Match, Memory, MemoryVersion, Origin, Owner, State, Trace
 from wellkept.model.stored import EmbedTexts, Encoded, MemorySummary, Vector
 from wellkept.recall.rules_features import Evidence
-from wellkept.store.contents import ContentDraft
 from wellkept.store.engine import IndexQuery
 from wellkept.store.notes.store import NotesStore, Superseded
 from wellkept.store.notes.trust import TrustRows
 from wellkept.store.search.index import OwnerIndex
 from wellkept.store.search.memory_search import merge_matches
 from wellkept.store.sqlstore import SqlStore
-from wellkept.store.tables.audit import refuse_foreign
+from wellkept.store.tables.details import ContentDraft
 from wellkept.store.tables.erasure import NOTES_FILE
+from wellkept.store.tables.history import refuse_foreign
 from wellkept.store.tables.rows import memory_values, moment
 from wellkept.store.tables.transfer import BY_NAME, export_row
 from wellkept.transfer.rules import KEYS

@@ -24,7 +24,7 @@ from wellkept.model import Memory, Origin, Owner
 from wellkept.store.engine import Unit, Units
 from wellkept.store.notes.disk import CLAIM, FOLDERS
 from wellkept.store.notes.lines import hash_note
-from wellkept.store.tables.embeddings import NO_OWNER
+from wellkept.store.tables.rows import NO_OWNER
 
 CAME_WITH_IT = "came with the workspace"
 CHANGED = "changed in the workspace's file"

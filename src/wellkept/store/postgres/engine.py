@@ -391,7 +391,7 @@ class PostgresEngine:
             self._link.close()
             raise
         self._nodes = ClusterNodes(self._connection)
-        self.index = PostgresIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
+        self.index = PostgresIndex(self.read, max_bytes=index_cache_bytes)
         self._link.on_other_server = self.index.clear
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
@@ -423,12 +423,6 @@ class PostgresEngine:
 
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         return self._run(tenant, work, begin=(WRITING,), is_write=True)
-
-    def numbers(self, seqs: Sequence[int]) -> list[int]:
-        return list(seqs)
-
-    def texts(self, texts: Sequence[str]) -> list[str]:
-        return list(texts)
 
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         # The approximate index has a fixed vector length and serves only statements that name the same length.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -38,9 +38,7 @@ from wellkept.recall.rules_features import (
     BM25_K1,
     SPEAKERS,
     Evidence,
-    Frame,
     length_norms,
-    number_conversations,
     rarity,
 )
 from wellkept.store.conditions import ALL_ROWS, PLACE, Clause, compile_filter
@@ -57,11 +55,8 @@ from wellkept.store.search.encoding import (
     single_word_code,
     word_code,
 )
-from wellkept.store.search.index import OwnerIndex
+from wellkept.store.search.index import OwnerIndex, arrange_records
 from wellkept.store.search.memory_search import Demand, IndexKey, IndexLoader, MemorySearch, Read
-
-SCORE_DIGITS = 5
-"""Cosines are rounded to this precision, so that equal rows get equal scores."""
 
 WORDS_PER_NUMBER = 62
 """Words of a question in a number of 64 bits: one is the sign, and one marks words that occur more than once."""
@@ -105,7 +100,14 @@ def weigh_entries(unit: Unit, owner: Mapping[str, str], embedder: RegisteredEmbe
     )
     names = [f"words{number}" for number in range(len(parts))]
     rows = np.frombuffer(sent or b"", np.dtype([*COLUMNS, *((name, ">i8") for name in names)]))
-    evidence, order = _arrange(rows)
+    evidence, order = arrange_records(
+        seqs=rows["seq"].astype(np.int64),
+        sessions=rows["session"].astype(np.int64),
+        speakers=rows["speaker"].astype(np.int8),
+        since=rows["since"].astype(np.float64),
+        lengths=rows["length"].astype(np.float32),
+        traits=rows["traits"].astype(np.uint8),
+    )
     if vector is not None:
         evidence = replace(evidence, cosines=rows["cosine"][order].astype(np.float32))
     bits = [rows[name][order].astype(np.int64) for name in names]
@@ -146,29 +148,6 @@ def _write_bits(parts: Sequence[Sequence[str]]) -> Clause:
         bits = number([repeated, *quoted]).replace("THEN ", "THEN BIGINT '").replace(" ELSE", "' ELSE")
         columns.append(f"int8send(CASE WHEN {compare(' | '.join(quoted))} THEN {bits} ELSE 0 END)")
     return Clause(" || ".join(columns), values)
-
-
-def _arrange(rows: NDArray[np.void]) -> tuple[Evidence, Numbers]:
-    """Return the evidence without words and meaning, grouped by conversation, and the order that does so."""
-    seqs, since = rows["seq"].astype(np.int64), rows["since"].astype(np.float64)
-    speakers = rows["speaker"].astype(np.int8)
-    sessions = rows["session"].astype(np.int64)
-    conversations = number_conversations(sessions, seqs=seqs, speakers=speakers, since=since)
-    order = np.lexsort((seqs, conversations))
-    conversations, lengths = conversations[order], rows["length"][order].astype(np.float32)
-    evidence = Evidence(
-        seqs=seqs[order],
-        conversations=conversations,
-        lengths=lengths,
-        since=since[order],
-        speakers=speakers[order],
-        turns=((sessions != 0) & (speakers != 0))[order],
-        traits=rows["traits"][order].astype(np.uint8),
-        cosines=None,
-        occurrences=(),
-        frame=Frame.of(conversations, lengths) if len(rows) else None,
-    )
-    return evidence, order
 
 
 def _find_occurrences(
@@ -233,8 +212,8 @@ SAMPLE = 500
 SHELF_SHARE = 0.5
 """Share of the memory for indexes that one tenant's shelf may take."""
 
-ENTRY_BYTES = 110
-"""Approximate bytes of memory of the index entry of a memory of fifteen words, without its vector."""
+ENTRY_BYTES = 190
+"""Approximate bytes of memory of the index entry of a memory of fifteen words with one view, without its vector."""
 
 CHUNK_BYTES = 700
 """Approximate bytes of memory of a passage of eighty words, without its vector."""
@@ -243,8 +222,8 @@ CHUNK_BYTES = 700
 class PostgresIndex(MemorySearch):
     """Implementation of `engine.SearchIndex` in memory and in SQL."""
 
-    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__("postgres", read, encoding=SENT, numbers=numbers, max_bytes=max_bytes, keeps_last=False)
+    def __init__(self, read: Read, *, max_bytes: int) -> None:
+        super().__init__("postgres", read, encoding=SENT, max_bytes=max_bytes, keeps_last=False)
         self._max_bytes = max_bytes
         self._demand = Demand()
         self._loader = IndexLoader(self._indexes.load)
@@ -271,12 +250,7 @@ class PostgresIndex(MemorySearch):
 
     def _weigh_part(self, key: IndexKey, query: IndexQuery) -> Evidence:
         index = self._find(key)
-        if index is None:
-            return self._weigh_entries(key, query)
-        found = self._weigh_index(index, key, query)
-        # The index keeps what it derived for this search.
-        self._indexes.measure(key)
-        return found
+        return self._weigh_entries(key, query) if index is None else self._weigh_index(index, key, query)
 
     def _weigh_entries(self, key: IndexKey, query: IndexQuery) -> Evidence:
         """Weigh the entries in the database, and have the index loaded if the owner is asked often."""
@@ -287,26 +261,6 @@ class PostgresIndex(MemorySearch):
             if self._indexes.has_room(nbytes, lambda other: self._demand.is_ahead(key, other)):
                 self._loader.request(key)
         return found
-
-    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
-        self._embedder.check(vectors)
-        stored = [None if vector is None else round_vector(vector) for vector in vectors]
-        return [
-            {
-                "words": tsvector_literal(words),
-                "length": sum(_count_words(words).values()),
-                "embedder_id": None if vector is None else self._embedder.id,
-                "vector": None if vector is None else vector_literal(vector),
-            }
-            for words, vector in zip(terms, stored, strict=True)
-        ]
-
-    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        found = {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
-        return found == _count_words(terms)
-
-    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        return {*terms} <= {_unquote(term) for term, _ in _ANY_WORD.findall(stored)}
 
     def weigh_chunks(self, tenant: str, query: IndexQuery) -> PassageEvidence:
         index = self._find_chunk_index(tenant)
@@ -363,7 +317,7 @@ class PostgresIndex(MemorySearch):
     def _load(self, unit: Unit, seqs: Sequence[int]) -> OwnerIndex:
         """Return an index of these passages alone."""
         index = OwnerIndex(self._embedder, SENT)
-        index.append(unit.all("chunk_index_rows", tenant=unit.tenant, seqs=self._numbers(seqs)))
+        index.append(unit.all("chunk_index_rows", tenant=unit.tenant, seqs=list(seqs)))
         return index
 
     def _find_chunk_index(self, tenant: str) -> OwnerIndex | None:
@@ -466,7 +420,16 @@ def _decode_versions(rows: Sequence[Row]) -> Numbers:
     return np.frombuffer(sent or b"", ">i8").astype(np.int64).reshape(-1, 3)
 
 
-SENT = Encoding(words=_decode_words, vectors=_decode_vectors, versions=_decode_versions)
+def _encode_entry(terms: Sequence[str], vector: Vector | None) -> Mapping[str, Any]:
+    stored = None if vector is None else vector_literal(round_vector(vector))
+    return {"terms": tsvector_literal(terms), "length": sum(_count_words(terms).values()), "vector": stored}
+
+
+def _count_stored(stored: str) -> Mapping[str, int]:
+    return {_unquote(term): len(places.split(",")) if places else 0 for term, places in _ANY_WORD.findall(stored)}
+
+
+SENT = Encoding(_encode_entry, _count_stored, _decode_words, _decode_vectors, _decode_versions)
 """Encoding of index entries as PostgreSQL sends them."""
 
 

@@ -13,7 +13,7 @@ import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -44,8 +44,12 @@ Codes = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """Decoders for the index entries of many records, as one engine returns them."""
+    """Encoder of an index entry, and decoders for those of many records, as one engine returns them."""
 
+    # Returns the columns of an entry with these words and this vector, for the statements `index_…` and `set_…_vector`.
+    encode: Callable[[Sequence[str], Floats | None], Mapping[str, Any]]
+    # Returns how often each word occurs in an entry, as the fragment `stored_words` reads it; words may be hashes.
+    counts: Callable[[Any], Mapping[Any, int]]
     # Returns the word codes of all records in sequence, and the number of codes per record.
     words: Callable[[Sequence[Any]], tuple[Codes, Numbers]]
     # Takes the dimensions; returns one row of bytes and one scale per record.
@@ -72,20 +76,9 @@ def encode_terms(terms: Sequence[str]) -> bytes:
     return packed.tobytes()
 
 
-def has_same_terms(stored: bytes, terms: Sequence[str]) -> bool:
-    """Return True if a stored entry holds exactly these words, in any order."""
-    expected = encode_terms(terms)
-    return stored == expected or sorted(_split_codes(stored)) == sorted(_split_codes(expected))
-
-
-def holds_terms(stored: bytes, terms: Sequence[str]) -> bool:
-    """Return True if a stored entry holds at least these words, however often."""
-    # The lower half of a code is the count, and it comes first.
-    return {word_key(term) for term in terms} <= {int.from_bytes(code[4:], "little") for code in _split_codes(stored)}
-
-
-def _split_codes(stored: bytes) -> list[bytes]:
-    return [stored[at : at + 8] for at in range(0, len(stored), 8)]
+def count_terms(stored: bytes) -> Mapping[int, int]:
+    """Return how often each word of a stored entry occurs, by its hash."""
+    return {int(code) >> 32: int(code) & MAX_COUNT for code in np.frombuffer(stored, "<u8")}
 
 
 def word_code(term: str, count: int) -> int:
@@ -141,5 +134,9 @@ def _decode_versions(rows: Sequence[Row]) -> Numbers:
     return np.fromiter(chain.from_iterable(rows), np.int64, 3 * len(rows)).reshape(-1, 3)
 
 
-COMPACT_ENCODING = Encoding(words=decode_terms, vectors=split_vectors, versions=_decode_versions)
+def _encode_entry(terms: Sequence[str], vector: Floats | None) -> Mapping[str, Any]:
+    return {"terms": encode_terms(terms), "vector": None if vector is None else encode_vector(vector)}
+
+
+COMPACT_ENCODING = Encoding(_encode_entry, count_terms, decode_terms, split_vectors, _decode_versions)
 """Encoding of `encode_terms` and `encode_vector`."""

@@ -3,36 +3,53 @@
 The database keeps each record's index entry in compact columns. Here they become NumPy arrays, which answer a search
 in well under a millisecond for ten thousand records, regardless of the size of the database.
 
-Words are in an inverted list, vectors in one byte per dimension (`store.search.encoding`).
+Rows are parallel columns; vectors take one byte per dimension (`store.search.encoding`). The inverted list says in
+which rows each word occurs, and how often. It is a few sorted segments. A segment has the distinct word hashes, and for
+each of them a run of entries: a row (24 bits) and a count (8 bits) in one number. New rows become a segment, which is
+merged with those before it as long as they are not much larger, nor too large. So adding a row never sorts the whole
+list, and a search has few segments.
 
-Inverted list of `store.search.index`: the rows in which each word occurs, and how often.
-
-The list is a few sorted segments. A segment has the distinct word hashes, and for each of them a run of entries: a row
-(24 bits) and a count (8 bits) in one number. New rows become a segment, which is merged with those before it as long as
-they are not much larger, nor too large. So adding a row never sorts the whole list, and a search has few segments.
+A filter names few fields, but with other values each time. So the values of a field are read once, when a filter first
+names it, and compared as an array. Later only the rows that were added to the index are read. A row never changes: an
+edit hides it and adds another one. Rows keep their places as long as the index is not compacted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import is_not
-from typing import TypeVar
+import json
+import operator
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wellkept.language.text import FIXED
-from wellkept.model import Kind, Match
+from wellkept.memory.rules_filters import (
+    EQUAL,
+    EXISTS,
+    JSON_FIELDS,
+    ORDERINGS,
+    STATE,
+    And,
+    Comparison,
+    Condition,
+    Not,
+    Or,
+    Scalar,
+    list_json_values,
+)
+from wellkept.model import Kind, Match, State
 from wellkept.recall.rules_features import BM25_B, BM25_K1, SPEAKERS, Evidence, Frame, number_conversations
 from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row
-from wellkept.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, word_key
-from wellkept.store.search.index_rows import HIDDEN, NEVER, FieldColumns, IndexRows, LoadField
-from wellkept.store.tables.rows import moment
+from wellkept.store.search.encoding import COMPACT_ENCODING, Bytes, Encoding, Floats, Numbers, multiply, word_key
+from wellkept.store.tables.rows import TAG_BORDER, moment
 
-A = TypeVar("A", np.bool_, np.float32)
 V = TypeVar("V", bound=Hashable)
-N = TypeVar("N", np.int8, np.int64, np.float64)
+N = TypeVar("N", np.int8, np.int32, np.float64)
 
 MIN_SEGMENT = 4096
 """Entries below which a segment is merged with the next one."""
@@ -131,33 +148,24 @@ class Words:
             return found[0]
         return [np.concatenate(of_word) for of_word in zip(*found, strict=True)] if found else [NO_ENTRIES] * len(keys)
 
-    def occurrences(
-        self, keys: Sequence[int], places: NDArray[np.int32] | None, total: int, *, is_whole: bool
-    ) -> list[Occurrences]:
-        """Return the places and counts of each word. `places` maps `total` rows to places; -1 omits a row.
-
-        `is_whole` tells that no row is omitted. Without `places`, each row is at its own place.
-        """
+    def occurrences(self, keys: Sequence[int], places: NDArray[np.int32]) -> list[Occurrences]:
+        """Return the places and counts of each word. `places` maps rows to places; -1 omits a row."""
         found = self.find(keys)
         # All words at once: most of the time would go to calls on short arrays.
         entries = np.concatenate(found) if found else NO_ENTRIES
         ends = np.cumsum([len(each) for each in found]).tolist()
-        rows, counts = (entries >> np.uint32(8)).astype(np.int64), (entries & np.uint32(0xFF)).astype(np.float32)
+        rows, counts = row_numbers(entries), (entries & np.uint32(0xFF)).astype(np.float32)
         # Rows may have been added since `places` was made.
-        is_new = len(rows) > 0 and int(rows.max()) >= total
-        at = rows if places is None else places.take(rows, mode="clip").astype(np.int64)
-        if is_new:
-            at = np.where(rows < total, at, -1)
+        at = np.where(rows < len(places), places.take(rows, mode="clip"), -1)
         split = [(at[low:high], counts[low:high]) for low, high in zip([0, *ends], ends, strict=False)]
-        if is_whole and not is_new:
-            return split
         return [(each[each >= 0], count[each >= 0]) for each, count in split]
 
-    def mark_bits(self, keys: Sequence[int], places: NDArray[np.int32], count: int) -> NDArray[np.uint8]:
-        """Return a number for each of `count` places, with a bit set for each of the words that occurs there."""
+    def mark_bits(self, keys: Sequence[int], count: int) -> NDArray[np.uint8]:
+        """Return a number for each of `count` rows, with a bit set for each of the words that occurs there."""
         bits = np.zeros(count, np.uint8)
-        for bit, (at, _) in enumerate(self.occurrences(keys, places, len(places), is_whole=False)):
-            bits[at] |= np.uint8(1 << bit)
+        for bit, entries in enumerate(self.find(keys)):
+            rows = row_numbers(entries)
+            bits[rows[rows < count]] |= np.uint8(1 << bit)
         return bits
 
 
@@ -168,62 +176,61 @@ def row_numbers(entries: Entries) -> NDArray[np.int64]:
     return (entries >> np.uint32(8)).astype(np.int64)
 
 
+def arrange_records(
+    *,
+    seqs: Numbers,
+    sessions: Numbers,
+    speakers: NDArray[np.int8],
+    since: NDArray[Any],
+    lengths: Floats,
+    traits: NDArray[np.uint8],
+) -> tuple[Evidence, Numbers]:
+    """Return the evidence without words and meaning, grouped by conversation, and the order that does so."""
+    conversations = number_conversations(sessions, seqs=seqs, speakers=speakers, since=since.astype(np.float64))
+    order: Numbers = np.lexsort((seqs, conversations))
+    conversations, lengths = conversations[order], lengths[order]
+    frame = Frame.of(conversations, lengths) if len(order) else None
+    evidence = Evidence(
+        seqs=seqs[order],
+        conversations=conversations if frame is None else frame.talk,
+        lengths=lengths,
+        since=since[order],
+        speakers=speakers[order],
+        turns=((sessions != 0) & (speakers != 0))[order],
+        traits=traits[order],
+        cosines=None,
+        occurrences=(),
+        frame=frame,
+    )
+    return evidence, order
+
+
 @dataclass(frozen=True, slots=True)
 class IndexView:
     """Query-independent part of the evidence: rows grouped by conversation and in their order."""
 
     rows: IndexRows
     allowed: NDArray[np.bool_]
-    kept: NDArray[np.int32] | None  # row numbers in that order; None if it is the order of all rows
-    places: NDArray[np.int32] | None  # place of each row in that order; -1 if filtered out
+    kept: Numbers  # row numbers in that order
+    places: NDArray[np.int32]  # place of each row in that order; -1 if filtered out
     is_embedded: bool
-    is_whole: bool  # no row is filtered out
     evidence: Evidence
 
     @classmethod
     def build(cls, rows: IndexRows, words: Words, allowed: NDArray[np.bool_]) -> IndexView:
-        found = np.flatnonzero(allowed).astype(np.int32)
-        seqs, speakers, since = rows.seqs[found], rows.speakers[found], rows.since[found]
-        # Conversations of rows without a session have negative numbers.
-        sessions = rows.sessions[found].astype(np.int64) & 0xFFFFFFFF
-        conversations = number_conversations(sessions, seqs=seqs, speakers=speakers, since=since.astype(np.float64))
-        order = np.lexsort((seqs, conversations))
-        kept, conversations = found[order], conversations[order]
-        is_whole = len(kept) == rows.count
-        is_in_order = is_whole and bool((kept[1:] > kept[:-1]).all())
-        places = np.full(rows.count, -1, np.int32)
-        places[kept] = np.arange(len(kept), dtype=np.int32)
-        lengths = rows.lengths[: rows.count] if is_in_order else rows.lengths[kept]
-        frame = Frame.of(conversations, lengths) if len(kept) else None
-        evidence = Evidence(
-            # Without a copy if possible: a large index would take a tenth more memory.
-            seqs=rows.seqs[: rows.count] if is_in_order else seqs[order],
-            conversations=conversations if frame is None else frame.talk,
-            lengths=lengths,
-            since=rows.since[: rows.count] if is_in_order else since[order],
-            speakers=rows.speakers[: rows.count] if is_in_order else speakers[order],
-            turns=((sessions != 0) & (speakers != 0))[order],
-            traits=words.mark_bits([word_key(each) for each in FIXED], places, len(kept)),
-            cosines=None,
-            occurrences=(),
-            frame=frame,
+        found = np.flatnonzero(allowed)
+        evidence, order = arrange_records(
+            seqs=rows.seqs[found],
+            # Conversations of rows without a session have negative numbers.
+            sessions=rows.sessions[found].astype(np.int64) & 0xFFFFFFFF,
+            speakers=rows.speakers[found],
+            since=rows.since[found],
+            lengths=rows.lengths[found],
+            traits=words.mark_bits([word_key(each) for each in FIXED], rows.count)[found],
         )
-        is_embedded = bool(rows.embedded[: rows.count].all())
-        if is_in_order:
-            return cls(rows, allowed, None, None, is_embedded, is_whole, evidence)
-        return cls(rows, allowed, kept, places, is_embedded, is_whole, evidence)
-
-    def arrange(self, column: NDArray[A]) -> NDArray[A]:
-        """Return the values of the rows in the order of the evidence."""
-        return column if self.kept is None else column[self.kept]
-
-    @property
-    def nbytes(self) -> int:
-        evidence, frame = self.evidence, self.evidence.frame
-        derived = (evidence.seqs, evidence.lengths, evidence.since, evidence.speakers, evidence.turns)
-        arrays = [self.allowed, evidence.traits, *(each for each in derived if each.base is None)]
-        arrays += [each for each in (self.kept, self.places) if each is not None]
-        return sum(int(each.nbytes) for each in arrays) + (0 if frame is None else frame.nbytes)
+        kept, places = found[order], np.full(rows.count, -1, np.int32)
+        places[kept] = np.arange(len(kept), dtype=np.int32)
+        return cls(rows, allowed, kept, places, bool(rows.embedded[: rows.count].all()), evidence)
 
 
 HIDDEN_SHARE = 0.05
@@ -235,6 +242,9 @@ MAX_VIEWS = 4
 
 EMPTY_BYTES = 4096
 """Approximate size of an empty index, which dominates when there are many small owners."""
+
+VIEW_BYTES = 60
+"""Approximate size of a row in a view."""
 
 
 class OwnerIndex:
@@ -251,7 +261,6 @@ class OwnerIndex:
         self._words = Words()
         self._views: Mapping[frozenset[str], IndexView] = {}
         self._columns = FieldColumns()
-        self._measured: tuple[tuple[object, ...], int] = ((), 0)  # parts that `nbytes` last measured, and the result
 
     @property
     def count(self) -> int:
@@ -259,13 +268,9 @@ class OwnerIndex:
 
     @property
     def nbytes(self) -> int:
-        rows, words, views, columns = parts = (self._rows, self._words, self._views, self._columns.held)
-        known, nbytes = self._measured
-        if not known or any(map(is_not, known, parts)):  # measure only after a change: every search needs the size
-            nbytes = EMPTY_BYTES + rows.nbytes + words.nbytes
-            nbytes += sum(view.nbytes for view in views.values()) + sum(each.nbytes for each in columns.values())
-            self._measured = (parts, nbytes)
-        return nbytes
+        derived = max(1, len(self._views)) * VIEW_BYTES * self._rows.count
+        derived += sum(each.nbytes for each in self._columns.held.values())
+        return EMPTY_BYTES + self._rows.nbytes + self._words.nbytes + derived
 
     @property
     def seqs(self) -> Numbers:
@@ -313,7 +318,7 @@ class OwnerIndex:
             embedded=embedded,
             matrix=matrix,
             scales=scales,
-            sessions=_convert(sessions, _session_number, np.int64),
+            sessions=_convert(sessions, _session_number, np.int32),
             speakers=_convert(list(zip(groups, roles, strict=True)), _speaker_number, np.int8),
             since=np.array(since, np.int64),
         )
@@ -340,9 +345,7 @@ class OwnerIndex:
         stays = rows.is_kept & ~np.isin(rows.seqs[: rows.count], seqs)
         if np.count_nonzero(stays) < (1 - HIDDEN_SHARE) * rows.count:
             return self._compact(stays)
-        kept = self._copy_with(
-            replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], rows.expiries.dtype.type(HIDDEN)))
-        )
+        kept = self._copy_with(replace(rows, expiries=np.where(stays, rows.expiries[: rows.count], HIDDEN)))
         kept._words, kept._columns = self._words, self._columns
         return kept
 
@@ -400,16 +403,16 @@ class OwnerIndex:
             return replace(Evidence.empty(), occurrences=[nowhere] * len(terms), cosines=cosines, allowed=allowed)
         view = self._view(rows, words, query)
         keys = [word_key(term) for term in terms]
-        occurrences = words.occurrences(keys, view.places, rows.count, is_whole=view.is_whole)
+        occurrences = words.occurrences(keys, view.places)
         allowed = None
         if where is not None and load is not None:
-            allowed = view.arrange(self._columns.match(where, rows, load))
+            allowed = self._columns.match(where, rows, load)[view.kept]
         cosines = None
         if vector is not None:
             cosines = rows.multiply(vector)
             if not view.is_embedded:
                 cosines[~rows.embedded[: rows.count]] = np.nan
-            cosines = view.arrange(cosines)
+            cosines = cosines[view.kept]
         return view.evidence.with_question(occurrences, cosines, allowed)
 
     def _view(self, rows: IndexRows, words: Words, query: IndexQuery) -> IndexView:
@@ -472,3 +475,235 @@ def _seconds(expiry: str | float | None) -> float:
     if expiry is None:
         return NEVER
     return moment(expiry).timestamp() if isinstance(expiry, str) else expiry
+
+
+NEVER = np.inf
+HIDDEN = -np.inf
+"""Time before all others. A row that expires then is hidden; a search at that time finds all other rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRows:
+    """Columns with spare capacity: only the first `count` entries are valid, and those never change."""
+
+    count: int
+    group_names: tuple[str, ...]
+    seqs: Numbers
+    versions: Numbers
+    groups: NDArray[np.int16]  # indexes into group_names
+    expiries: NDArray[np.float64]
+    lengths: Floats
+    embedded: NDArray[np.bool_]
+    matrix: NDArray[np.int8]  # vectors; see `store.search.encoding`
+    scales: Floats
+    sessions: NDArray[np.int32]  # hash of the session; 0 if none
+    speakers: NDArray[np.int8]
+    since: Numbers
+
+    @classmethod
+    def empty(cls, dimensions: int) -> IndexRows:
+        matrix = np.empty((0, dimensions), np.int8)
+        empty = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
+        return cls(0, (), **{**empty, "matrix": matrix})
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(getattr(self, name).nbytes) for name in _COLUMNS)
+
+    @property
+    def is_kept(self) -> NDArray[np.bool_]:
+        """Mask of the rows that are not hidden."""
+        return self.expiries[: self.count] > HIDDEN
+
+    def extend(self, *, groups: Sequence[str], **new: NDArray[np.generic]) -> IndexRows:
+        """Return a copy with more rows, written into spare capacity if possible. The old value does not change."""
+        names = tuple(dict.fromkeys([*self.group_names, *groups]))
+        number_of = {name: number for number, name in enumerate(names)}
+        added = {"groups": np.fromiter(map(number_of.__getitem__, groups), np.int16, len(groups)), **new}
+        grown = {name: _append(getattr(self, name), self.count, values) for name, values in added.items()}
+        return IndexRows(self.count + len(groups), names, **grown)  # type: ignore[arg-type]
+
+    def keep_only(self, stays: NDArray[np.bool_]) -> IndexRows:
+        kept = {name: getattr(self, name)[: self.count][stays] for name in _COLUMNS}
+        return IndexRows(int(np.count_nonzero(stays)), self.group_names, **kept)
+
+    def match_filter(self, query: IndexQuery) -> NDArray[np.bool_]:
+        """Return a mask of the rows that pass the filter."""
+        allowed: NDArray[np.bool_] = self.expiries[: self.count] > query.now
+        if query.until is not None:
+            allowed &= self.since[: self.count] <= query.until
+        if query.groups:
+            numbers = [number for number, name in enumerate(self.group_names) if name in query.groups]
+            if len(numbers) < len(self.group_names):
+                allowed &= np.isin(self.groups[: self.count], numbers)
+        return allowed
+
+    def multiply(self, vector: Floats) -> Floats:
+        """Return the product of each row's vector with `vector`; 0 for a row without one."""
+        return multiply(self.matrix[: self.count], self.scales[: self.count], vector)
+
+    def best(self, scores: Floats, limit: int, *, above: float) -> list[Match]:
+        """Return the `limit` best rows, newest first among equals."""
+        candidates = np.flatnonzero(scores > above)
+        if limit < len(candidates):
+            edge = np.partition(scores[candidates], -limit)[-limit]
+            candidates = candidates[scores[candidates] >= edge]
+        order = candidates[np.lexsort((-self.seqs[candidates], -scores[candidates]))[:limit]]
+        return list(map(Match, self.seqs[order].tolist(), scores[order].tolist()))
+
+
+_COLUMNS: Mapping[str, Any] = {
+    "seqs": np.int64,
+    "versions": np.int64,
+    "groups": np.int16,
+    "expiries": np.float64,
+    "lengths": np.float32,
+    "embedded": np.bool_,
+    "matrix": np.int8,
+    "scales": np.float32,
+    "sessions": np.int32,
+    "speakers": np.int8,
+    "since": np.int64,
+}
+
+
+def _append(column: NDArray[np.generic], count: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Write `values` after the first `count` entries of `column`, in place or in a copy with a quarter to spare."""
+    if not len(column):
+        return values
+    needed = count + len(values)
+    if needed > len(column):
+        larger = np.empty((needed + needed // 4, *column.shape[1:]), column.dtype)
+        larger[:count] = column[:count]
+        column = larger
+    column[count:needed] = values
+    return column
+
+
+MAX_COLUMNS = 32
+"""Columns that an index keeps, more than one filter can name; the least recently read are dropped."""
+
+MAX_COLUMN_BYTES = 32 * 1024 * 1024
+"""Size above which a column is not kept but read for each search. Metadata may hold long texts."""
+
+PAIR_BYTES = 8 + 4 + 1
+"""Size of a row, a value's place and its kind."""
+
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+OTHER = object()
+"""Value of a list or an object: it exists, but equals nothing."""
+
+Mask = NDArray[np.bool_]
+LoadField = Callable[[Comparison, Sequence[int]], Iterable[Row]]
+"""Function that reads number, version in the index and value of a field of some memories."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColumn:
+    """Values of one field, as pairs of a row and a value: none for a row without one, several for tags and lists."""
+
+    count: int = 0  # number of rows it covers
+    rows: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    values: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, np.object_))
+    kinds: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))  # of the values
+    nbytes: int = 0
+
+    def extend(self, count: int, pairs: Iterable[tuple[int, object]]) -> FieldColumn:
+        """Return a column that covers `count` rows, with more pairs of a row and a value."""
+        rows, kinds, values = list[int](), list[int](), list[object]()
+        # Equal texts are kept once.
+        known = dict[tuple[int, object], object]()
+        for row, value in pairs:
+            kind = _find_kind(value)
+            rows.append(row)
+            kinds.append(kind)
+            values.append(known.setdefault((kind, value), value))
+        added = np.empty(len(values), np.object_)
+        added[:] = values
+        return FieldColumn(
+            count,
+            np.append(self.rows, np.array(rows, np.int32)),
+            np.append(self.values, added),
+            np.append(self.kinds, np.array(kinds, np.int8)),
+            self.nbytes + PAIR_BYTES * len(values) + sum(map(sys.getsizeof, known.values())),
+        )
+
+    def match(self, op: str, value: Scalar) -> Mask:
+        """Return a mask of the rows whose values pass a comparison."""
+        mask = np.zeros(self.count, np.bool_)
+        if op == EXISTS:
+            mask[self.rows] = True
+            return mask
+        compared = _count_microseconds(value) if isinstance(value, datetime) else value
+        # A number is neither more nor less than a text, and 1 is not true.
+        is_alike = self.kinds == _find_kind(compared)
+        compare = operator.eq if op == EQUAL else ORDERINGS[op]
+        passes = np.asarray(compare(self.values[is_alike], compared), np.bool_)
+        mask[self.rows[is_alike][passes]] = True
+        return mask
+
+
+class FieldColumns:
+    """Columns of one index. Threads may match at the same time; then a column may be read twice."""
+
+    def __init__(self) -> None:
+        self.held: Mapping[tuple[str, tuple[str, ...]], FieldColumn] = {}
+
+    def match(self, condition: Condition, rows: IndexRows, load: LoadField) -> Mask:
+        """Return a mask of the rows that meet a condition."""
+        match condition:
+            case And(parts) | Or(parts):
+                join = np.logical_and if isinstance(condition, And) else np.logical_or
+                masks: list[Mask] = [self.match(part, rows, load) for part in parts]
+                return np.asarray(join.reduce(masks), np.bool_)
+            case Not(part):
+                return ~self.match(part, rows, load)
+        if condition.field == STATE:
+            # A search finds only live memories.
+            return np.full(rows.count, condition.op == EXISTS or condition.value == State.LIVE)
+        return self._current(condition, rows, load).match(condition.op, condition.value)[: rows.count]
+
+    def _current(self, comparison: Comparison, rows: IndexRows, load: LoadField) -> FieldColumn:
+        """Return the column of a field, with the rows that were added since it was read."""
+        key = (comparison.field, comparison.path)
+        column = self.held.get(key, FieldColumn())
+        if column.count >= rows.count:
+            return column
+        new = np.flatnonzero(rows.is_kept[column.count :]) + column.count
+        found = {row[0]: row[1:] for row in load(comparison, rows.seqs[new].tolist())}
+        pairs, is_current = list[tuple[int, object]](), True
+        for at, seq, version in zip(new.tolist(), rows.seqs[new].tolist(), rows.versions[new].tolist(), strict=True):
+            found_version, value = found.get(seq, (None, None))
+            is_current = is_current and found_version == version
+            pairs += [(at, each) for each in _list_values(comparison.field, value)]
+        column = column.extend(rows.count, pairs)
+        if is_current and column.nbytes <= MAX_COLUMN_BYTES:
+            # Otherwise the index is ahead of this transaction or behind it, and another one reads these rows again.
+            others = [(name, each) for name, each in self.held.items() if name != key]
+            self.held = dict([*others[-MAX_COLUMNS + 1 :], (key, column)])
+        return column
+
+
+def _list_values(field: str, stored: object) -> Iterator[object]:
+    """Yield the values of a field as the database returns it."""
+    if stored is None or stored == "":
+        return
+    if field in JSON_FIELDS:
+        for value in list_json_values(json.loads(str(stored))):
+            yield OTHER if isinstance(value, list | dict) else value
+    elif field == "tags":
+        yield from filter(None, str(stored).split(TAG_BORDER))
+    elif field.endswith("_at"):
+        assert isinstance(stored, str | datetime)
+        yield _count_microseconds(moment(stored))
+    else:
+        yield stored
+
+
+def _find_kind(value: object) -> int:
+    """Return a number for values that can be compared with each other."""
+    return 2 if isinstance(value, bool) else 1 if isinstance(value, int | float) else 3 if isinstance(value, str) else 0
+
+
+def _count_microseconds(at: datetime) -> int:
+    return (at - EPOCH) // MICROSECOND

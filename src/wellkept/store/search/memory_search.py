@@ -1,4 +1,4 @@
-"""Search of memories and passages in cached indexes.
+"""Search of memories, passages and history in cached indexes.
 
 Cache of search indexes, checked against the database before every search.
 
@@ -14,6 +14,9 @@ used unchanged, because it includes everything committed before.
 `current` loads an index that is missing and waits for one that another thread brings up to date. An engine that can
 search without an index uses `find` instead, which does neither, and `load` on another thread.
 
+History is append-only: its index is a list of words that holds the newest entries, and its revision is their last
+number. Recording an event, which every change of a memory does, writes nothing for the search.
+
 Indexes that are loaded in the background for owners that are asked often, while searches are answered without them.
 
 Loading an index costs as much as answering some dozen questions from the database, so an owner gets one only if it was
@@ -27,7 +30,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -42,13 +45,13 @@ from wellkept.errors import WellkeptError
 from wellkept.knowledge.rules_passages import PassageEvidence
 from wellkept.memory.rules_filters import Comparison
 from wellkept.meter import METER, Meter
-from wellkept.model import NO_USER, Match, Owner
+from wellkept.model import NO_USER, Match, Owner, Role
+from wellkept.model.stored import Vector
 from wellkept.recall.rules_features import Evidence
 from wellkept.store.conditions import Clause, compile_field, compile_filter
-from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row, Unit
-from wellkept.store.search.encoding import Encoding
+from wellkept.store.engine import IndexQuery, RegisteredEmbedder, Row, Unit, merge_parts
+from wellkept.store.search.encoding import COMPACT_ENCODING, Encoding
 from wellkept.store.search.index import OwnerIndex
-from wellkept.store.tables.rows import merge_parts
 
 log = logging.getLogger("wellkept")
 
@@ -56,6 +59,15 @@ NO_EMBEDDER = RegisteredEmbedder(0, "", 0)
 
 BATCH = 20_000
 """Rows read at once. Larger batches are in memory twice, and a read that times out keeps all batches before it."""
+
+HISTORY_BATCH = 10_000
+"""Entries of history read at once."""
+
+HISTORY_BYTES = 64 * 1024 * 1024
+"""Memory limit for the words of history of all tenants."""
+
+SPARE = 1.25
+"""A list of history may grow to this multiple of the searched range before its oldest part is dropped."""
 
 T = TypeVar("T")
 
@@ -105,6 +117,44 @@ class IndexKey:
         names = {"tenant": self.tenant, "agent": self.agent, "user": self.user}
         return {name: value for name, value in names.items() if value is not None}
 
+    def trim(self, index: OwnerIndex) -> OwnerIndex:
+        return index
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryKey:
+    """Key of the words of a tenant's history of one kind, such as its audit events."""
+
+    tenant: str
+    name: str
+    last: Callable[[Unit], int]  # reads the last number
+    after: Callable[
+        [Unit, int, int], Sequence[tuple[int, bytes]]
+    ]  # reads number and words after a number, up to a limit
+    max_searched: int
+    agent: None = None
+
+    def state(self, unit: Unit) -> Row | None:
+        return 0, self.last(unit), 0
+
+    def rows_after(self, unit: Unit, seq: int) -> Iterator[Sequence[Row]]:
+        """Yield the rows after a number, among the newest, in batches."""
+        seq = max(seq, self.last(unit) - self.max_searched)
+        while found := self.after(unit, seq, HISTORY_BATCH):
+            yield [(number, 1, "", None, terms, None, None, None, Role.USER.value, 0) for number, terms in found]
+            if len(found) < HISTORY_BATCH:
+                return
+            seq = found[-1][0]
+
+    def trim(self, index: OwnerIndex) -> OwnerIndex:
+        """Drop the oldest part of a list that has become much longer than what is searched."""
+        if index.count <= SPARE * self.max_searched:
+            return index
+        return index.without(index.seqs[index.seqs <= index.last_seq - self.max_searched])
+
+
+Shelf = IndexKey | HistoryKey
+
 
 @dataclass(frozen=True, slots=True)
 class _Held:
@@ -131,20 +181,14 @@ class IndexCache:
     """
 
     def __init__(
-        self,
-        read: Read,
-        *,
-        encoding: Encoding,
-        numbers: Callable[[Sequence[int]], Any],
-        max_bytes: int,
-        keeps_last: bool,
+        self, read: Read, *, encoding: Encoding, max_bytes: int, keeps_last: bool, is_metered: bool = True
     ) -> None:
         self._read = read
         self._keeps_last = keeps_last
         self._encoding = encoding
-        self._numbers = numbers
         self._max_bytes = max_bytes
-        self._cached: OrderedDict[IndexKey, _Cached] = OrderedDict()
+        self._is_metered = is_metered
+        self._cached: OrderedDict[Shelf, _Cached] = OrderedDict()
         # Bytes of all indexes, updated incrementally: a search must not pay for measuring the indexes of others.
         self._total = 0
         self._lock = threading.Lock()
@@ -170,45 +214,43 @@ class IndexCache:
             for shelf in [shelf for shelf in self._cached if shelf.tenant == tenant]:
                 self._total -= self._cached.pop(shelf).nbytes
 
-    def is_held(self, shelf: IndexKey) -> bool:
+    def is_held(self, shelf: Shelf) -> bool:
         return shelf in self._cached
 
-    def measure(self, shelf: IndexKey) -> None:
-        """Update the size of an index that a search has extended."""
-        cached = self._cached.get(shelf)
-        if cached is not None:
-            self._evict(shelf, cached)
-
-    def drop(self, shelf: IndexKey) -> None:
+    def drop(self, shelf: Shelf) -> None:
         """Drop one index."""
         with self._lock:
             cached = self._cached.pop(shelf, None)
             self._total -= 0 if cached is None else cached.nbytes
 
-    def current(self, shelf: IndexKey) -> OwnerIndex:
+    def current(self, shelf: Shelf) -> OwnerIndex:
         """Return the up-to-date index of a shelf."""
         with self._lock:
             cached = self._cached.get(shelf)
             if cached is None:
                 cached = self._cached[shelf] = self._make_empty()
             self._cached.move_to_end(shelf)
-        index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
-        self._evict(shelf, cached)
-        return index
+        return self._bring_up(cached, shelf)
 
-    def find(self, shelf: IndexKey) -> OwnerIndex | None:
+    def find(self, shelf: Shelf) -> OwnerIndex | None:
         """Return the up-to-date index of a shelf if it is held, and if no other thread changes it right now."""
         with self._lock:
             cached = self._cached.get(shelf)
             if cached is None:
                 return None
             self._cached.move_to_end(shelf)
-        if not cached.lock.acquire(blocking=False):
+        if cached.lock.locked():
             return None
-        cached.lock.release()
+        return self._bring_up(cached, shelf)
+
+    def _bring_up(self, cached: _Cached, shelf: Shelf) -> OwnerIndex:
         index = self._read(shelf.tenant, lambda unit: self._check(cached, shelf, unit))
         self._evict(shelf, cached)
         return index
+
+    def _count(self, outcome: str) -> None:
+        if self._is_metered:
+            METER.get().count_index(outcome)
 
     def load(self, shelf: IndexKey) -> None:
         """Load the index of a shelf if it fits into the cache, in a transaction for each batch of rows.
@@ -230,10 +272,10 @@ class IndexCache:
             if self._dropped != dropped or shelf in self._cached:
                 return
             self._cached[shelf] = cached
-        METER.get().count_index("loaded")
+        self._count("loaded")
         self._evict(shelf, cached)
 
-    def has_room(self, nbytes: int, is_worth: Callable[[IndexKey], bool]) -> bool:
+    def has_room(self, nbytes: int, is_worth: Callable[[Shelf], bool]) -> bool:
         """Return True if an index of this size fits in place of the least recently used ones, all worth dropping."""
         with self._lock:
             total, others = self._total, [(shelf, each.nbytes) for shelf, each in self._cached.items()]
@@ -246,7 +288,7 @@ class IndexCache:
     def _make_empty(self) -> _Cached:
         return _Cached(_Held(OwnerIndex(self._embedder, self._encoding)))
 
-    def _check(self, cached: _Cached, shelf: IndexKey, unit: Unit) -> OwnerIndex:
+    def _check(self, cached: _Cached, shelf: Shelf, unit: Unit) -> OwnerIndex:
         """Return the current index.
 
         The database is queried before the lock is taken: a thread that waits for the lock, or holds it, already has its
@@ -260,25 +302,27 @@ class IndexCache:
                     held = cached.held
                     if unit.began > held.as_of:
                         return self._refresh(cached, shelf, unit, state)
-        METER.get().count_index("hit")
+        self._count("hit")
         return held.index
 
-    def _refresh(self, cached: _Cached, shelf: IndexKey, unit: Unit, state: Row | None) -> OwnerIndex:
+    def _refresh(self, cached: _Cached, shelf: Shelf, unit: Unit, state: Row | None) -> OwnerIndex:
         """Bring the index up to date with the database and return it."""
         index, known, outcome = cached.held.index, cached.held.state, "extended"
-        # Start over for a new owner, which may have the name of an earlier one.
-        if state is None or known is None or state[0] != known[0]:
+        # Start over for a new owner, which may have the name of an earlier one, and for an older state of history.
+        if state is None or known is None or state[0] != known[0] or state[1] < (known[1] or 0):
             # Of an owner without rows there is nothing to load.
             index, outcome = OwnerIndex(index.embedder, self._encoding), "hit" if state is None else "loaded"
         elif state[2] != known[2]:
+            assert isinstance(shelf, IndexKey)  # history is never rewritten
             index, outcome = self._replace_changed(index, shelf, unit), "compared"
         if state is not None and state != known:
             # A state without a revision equals no other, so after a failure the next search continues from here.
             cached.held = _Held(index, (state[0], None, state[2]))
             for rows in shelf.rows_after(unit, index.last_seq):
                 index.append(rows)
+            index = shelf.trim(index)
         cached.held = _Held(index, state, unit.began)
-        METER.get().count_index(outcome)
+        self._count(outcome)
         return index
 
     def _replace_changed(self, index: OwnerIndex, shelf: IndexKey, unit: Unit) -> OwnerIndex:
@@ -287,10 +331,10 @@ class IndexCache:
         # Erasing cannot change the generation of a tenant's shelf, so changed passages are removed, not just hidden.
         index = index.without(changed) if shelf.agent is None else index.hide(changed)
         for start in range(0, len(missing), BATCH):
-            index.append(shelf.rows(unit, self._numbers(missing[start : start + BATCH].tolist())))
+            index.append(shelf.rows(unit, missing[start : start + BATCH].tolist()))
         return index
 
-    def _evict(self, shelf: IndexKey, cached: _Cached) -> None:
+    def _evict(self, shelf: Shelf, cached: _Cached) -> None:
         """Update the total with the size of this index and evict the least recently used ones above the limit."""
         nbytes = cached.held.index.nbytes
         with self._lock:
@@ -302,7 +346,7 @@ class IndexCache:
             while self._total > self._max_bytes and not (self._keeps_last and next(iter(self._cached)) == shelf):
                 _, oldest = self._cached.popitem(last=False)
                 self._total -= oldest.nbytes
-                METER.get().count_index("evicted")
+                self._count("evicted")
 
 
 MAX_WAITING = 16
@@ -385,25 +429,13 @@ class IndexLoader:
 
 
 class MemorySearch:
-    """Implementation of the part of `engine.SearchIndex` that concerns memories."""
+    """Index of the words and vectors of one engine's records."""
 
-    def __init__(
-        self,
-        engine: str,
-        read: Read,
-        *,
-        encoding: Encoding,
-        numbers: Callable[[Sequence[int]], Any],
-        max_bytes: int,
-        keeps_last: bool,
-    ) -> None:
-        self._engine, self._read, self._numbers = engine, read, numbers
-        self._indexes = IndexCache(
-            read,
-            encoding=encoding,
-            numbers=numbers,
-            max_bytes=max_bytes,
-            keeps_last=keeps_last,
+    def __init__(self, engine: str, read: Read, *, encoding: Encoding, max_bytes: int, keeps_last: bool) -> None:
+        self._engine, self._read, self._encoding = engine, read, encoding
+        self._indexes = IndexCache(read, encoding=encoding, max_bytes=max_bytes, keeps_last=keeps_last)
+        self._history = IndexCache(
+            read, encoding=COMPACT_ENCODING, max_bytes=HISTORY_BYTES, keeps_last=True, is_metered=False
         )
         self._embedder = NO_EMBEDDER
 
@@ -414,10 +446,35 @@ class MemorySearch:
     def forget(self, tenant: str) -> None:
         """Drop the cached data of a tenant."""
         self._indexes.forget(tenant)
+        self._history.forget(tenant)
 
     def clear(self) -> None:
         """Drop all cached data."""
         self._indexes.clear()
+        self._history.clear()
+
+    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
+        """Encode the index columns of each record for the statements `index_…` and `set_…_vector`. Raises: Invalid."""
+        self._embedder.check(vectors)
+        return [
+            {**self._encoding.encode(words, vector), "embedder_id": None if vector is None else self._embedder.id}
+            for words, vector in zip(terms, vectors, strict=True)
+        ]
+
+    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        """Return True if an entry, as the fragment `stored_words` reads it, holds exactly these words."""
+        return self._count_words(stored) == self._count_words(self._encoding.encode(terms, None)["terms"])
+
+    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
+        """Return True if such an entry holds at least these words."""
+        return {*self._count_words(self._encoding.encode(terms, None)["terms"])} <= {*self._count_words(stored)}
+
+    def _count_words(self, stored: Any) -> Mapping[Any, int]:
+        return self._encoding.counts(stored)
+
+    def search_history(self, key: HistoryKey, terms: Sequence[str], limit: int) -> Sequence[Match]:
+        """Find the entries that share words; the score is the share of them that an entry holds, by their rarity."""
+        return self._history.current(key).search_all(terms, limit) if terms else ()
 
     def search_memories(self, owner: Owner, query: IndexQuery, limit: int) -> Sequence[Match]:
         return merge_matches([self._search_part(key, query, limit) for key in self._keys(owner)], limit)
@@ -435,7 +492,7 @@ class MemorySearch:
         """Yield the number, the version in the index and the value of a field of these memories."""
         select = compile_field(field, self._engine)
         for start in range(0, len(seqs), BATCH):
-            numbers = self._numbers(seqs[start : start + BATCH])
+            numbers = list(seqs[start : start + BATCH])
             yield from self._read(key.tenant, partial(key.fields, seqs=numbers, select=select))
 
     def _search_part(self, key: IndexKey, query: IndexQuery, limit: int) -> Sequence[Match]:

@@ -26,11 +26,11 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid, StoreError
 from wellkept.model import BackupReport, Json
 from wellkept.program import FORMER_NAME, PROGRAM
-from wellkept.store.contents import CHUNK_CHARS, FOLDER_SUFFIX
 from wellkept.store.engine import Progress
 from wellkept.store.notes.disk import OWNER_ONLY_FILE, Disk, make_private
 from wellkept.store.sqlite.files import WAL_SUFFIX
 from wellkept.store.sqlite.writer import translate_errors
+from wellkept.store.tables.details import CHUNK_CHARS, FOLDER_SUFFIX
 
 DATABASE, CONTENTS, MANIFEST = "database.db", "contents", "manifest.json"
 VERSION = 1

@@ -5,7 +5,6 @@ Several processes may use one file: each has its own writer thread, and SQLite's
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -22,8 +21,6 @@ import apsw
 from wellkept.deadline import check_deadline, is_read_overdue
 from wellkept.errors import StoreError
 from wellkept.model import BackupReport, ClusterNode
-from wellkept.model.stored import Vector
-from wellkept.store.contents import FOLDER_SUFFIX
 from wellkept.store.engine import CLOSED, FORKED, Progress, RegisteredEmbedder, Snapshots, Unit
 from wellkept.store.migrations import (
     MESSAGES,
@@ -35,8 +32,8 @@ from wellkept.store.migrations import (
     load_migrations,
 )
 from wellkept.store.queries import load_queries
-from wellkept.store.search.encoding import COMPACT_ENCODING, encode_terms, encode_vector, has_same_terms, holds_terms
-from wellkept.store.search.memory_search import MemorySearch, Read
+from wellkept.store.search.encoding import COMPACT_ENCODING
+from wellkept.store.search.memory_search import MemorySearch
 from wellkept.store.sqlite import scrub
 from wellkept.store.sqlite.backup import PAGES, write_backup
 from wellkept.store.sqlite.files import create_database_file
@@ -48,6 +45,7 @@ from wellkept.store.sqlite.writer import (
     make_statement,
     translate_errors,
 )
+from wellkept.store.tables.details import FOLDER_SUFFIX
 
 T = TypeVar("T")
 
@@ -94,7 +92,9 @@ class SqliteEngine:
             connection = self._connect()
             migrate(connection)
             self._writer = SqliteWriter(connection, self._queries)
-        self.index = SqliteIndex(self.read, numbers=self.numbers, max_bytes=index_cache_bytes)
+        self.index = MemorySearch(
+            "sqlite", self.read, encoding=COMPACT_ENCODING, max_bytes=index_cache_bytes, keeps_last=True
+        )
 
     def read(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
@@ -121,12 +121,6 @@ class SqliteEngine:
     def write(self, tenant: str, work: Callable[[Unit], T]) -> T:
         self._check_usable()
         return self._writer.run(tenant, work)
-
-    def numbers(self, seqs: Sequence[int]) -> str:
-        return json.dumps(list(seqs))
-
-    def texts(self, texts: Sequence[str]) -> str:
-        return json.dumps(list(texts))
 
     def use_embedder(self, embedder: RegisteredEmbedder) -> None:
         self.index.use(embedder)
@@ -245,32 +239,6 @@ class SqliteEngine:
                 time.sleep(WAL_RETRY_PAUSE)
             else:
                 return
-
-
-class SqliteIndex(MemorySearch):
-    """Implementation of `engine.SearchIndex` over rows of bytes."""
-
-    def __init__(self, read: Read, *, numbers: Callable[[Sequence[int]], Any], max_bytes: int) -> None:
-        super().__init__(
-            "sqlite", read, encoding=COMPACT_ENCODING, numbers=numbers, max_bytes=max_bytes, keeps_last=True
-        )
-
-    def encoded(self, terms: Sequence[Sequence[str]], vectors: Sequence[Vector | None]) -> Sequence[Mapping[str, Any]]:
-        self._embedder.check(vectors)
-        return [
-            {
-                "terms": encode_terms(words),
-                "embedder_id": None if vector is None else self._embedder.id,
-                "vector": None if vector is None else encode_vector(vector),
-            }
-            for words, vector in zip(terms, vectors, strict=True)
-        ]
-
-    def has_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        return has_same_terms(stored, terms)
-
-    def holds_words(self, stored: Any, terms: Sequence[str]) -> bool:
-        return holds_terms(stored, terms)
 
 
 def migrate(connection: apsw.Connection) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wellkept.errors import StoreError
-from wellkept.store.contents import FOLDER_SUFFIX
 from wellkept.store.notes.disk import OWNER_ONLY_FILE, make_private
+from wellkept.store.tables.details import FOLDER_SUFFIX
 
 WAL_SUFFIX = "-wal"
 

@@ -8,6 +8,7 @@ per write, and sixteen concurrent ones share one.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import threading
@@ -129,8 +130,8 @@ def make_statement(sql: str) -> tuple[str, Binder]:
 
 
 def convert_binding(cursor: object, number: int, value: object) -> Any:
-    """Convert a value of a type that the driver does not know: a time."""
-    return stamp(value) if isinstance(value, datetime) else value
+    """Convert a value of a type that the driver does not know: a time, or a list, which statements read as JSON."""
+    return stamp(value) if isinstance(value, datetime) else json.dumps(value) if isinstance(value, list) else value
 
 
 @dataclass(slots=True)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import ApiKey
 from wellkept.model.stored import CLAIM, Claim, ConsoleLogin, KeptAnswer, Place
 from wellkept.store.engine import Unit, Units, take_key
-from wellkept.store.tables.columns import COLUMNS
-from wellkept.store.tables.embeddings import NO_OWNER
-from wellkept.store.tables.rows import BEHIND_ALL, RecordRows, moment, note_change
+from wellkept.store.tables.rows import BEHIND_ALL, COLUMNS, NO_OWNER, RecordRows, moment, note_change
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 """Start of a listing without a cursor."""
@@ -35,7 +32,7 @@ class KeyRows(Units):
 
     def find_key(self, tenant: str, id: str) -> tuple[ApiKey, str] | None:
         """Return the key and its hash."""
-        row = self.read(tenant, lambda unit: unit.one("find_key", tenant=tenant, id=id))
+        row = self._one(tenant, "find_key", id=id)
         return None if row is None else (_key_from(row[:-1]), row[-1])
 
     def list_keys(self, tenant: str, *, after: Place | None = None, limit: int | None = None) -> Sequence[ApiKey]:
@@ -44,12 +41,11 @@ class KeyRows(Units):
         """
         at, id = (BEFORE_ALL, "") if after is None else after
         page = {"at": at, "id": id, "limit": BEHIND_ALL if limit is None else limit}
-        rows = self.read(tenant, lambda unit: unit.all("list_keys", tenant=tenant, **page))
-        return [_key_from(row) for row in rows]
+        return [*map(_key_from, self._all(tenant, "list_keys", **page))]
 
     def list_tenants_with_keys(self) -> Sequence[str]:
         """List the tenants that may have a key."""
-        return [row[0] for row in self.read(NO_OWNER, lambda unit: unit.all("list_tenants_with_keys"))]
+        return [row[0] for row in self._all(NO_OWNER, "list_tenants_with_keys")]
 
     def note_no_key(self, tenant: str) -> None:
         """Note that a tenant has no key, if that is so."""
@@ -64,7 +60,7 @@ class KeyRows(Units):
 
     def revoke_key(self, tenant: str, id: str, *, at: datetime) -> None:
         """Revoke a key; an earlier revocation keeps its time. Raises: NotFound."""
-        if not self.write(tenant, lambda unit: unit.run("revoke_key", tenant=tenant, id=id, at=at)):
+        if not self._run(tenant, "revoke_key", id=id, at=at):
             raise NotFound("There is no such key.")
 
     def mark_used(self, tenant: str, ids: Collection[str], *, at: datetime) -> None:
@@ -77,7 +73,7 @@ class KeyRows(Units):
 
         def add(unit: Unit) -> None:
             unit.put("prune_logins", tenant=login.tenant, at=at, most=most - 1, beyond=BEHIND_ALL)
-            unit.put("add_login", **_login_params(login.tenant, login.hash, login.is_link), **values)
+            unit.put("add_login", tenant=login.tenant, hash=login.hash, is_link=login.is_link, **values)
 
         self.write(login.tenant, add)
 
@@ -91,23 +87,19 @@ class KeyRows(Units):
         def take(unit: Unit) -> ConsoleLogin | None:
             found = _find_login(unit, tenant, hash, is_link=True)
             # Two transactions may find it; one of them deletes it.
-            return found if unit.run("delete_login", **_login_params(tenant, hash, True)) else None
+            return found if unit.run("delete_login", tenant=tenant, hash=hash, is_link=True) else None
 
         return self.write(tenant, take)
 
     def delete_logins(self, tenant: str, hash: str | None = None) -> int:
         """Delete one login, or all logins and links of a tenant. Return how many."""
         if hash is None:
-            return self.write(tenant, lambda unit: unit.run("delete_logins", tenant=tenant))
-        return self.write(tenant, lambda unit: unit.run("delete_login", **_login_params(tenant, hash, False)))
-
-
-def _login_params(tenant: str, hash: str, is_link: bool) -> dict[str, Any]:
-    return {"tenant": tenant, "hash": hash, "is_link": is_link}
+            return self._run(tenant, "delete_logins")
+        return self._run(tenant, "delete_login", hash=hash, is_link=False)
 
 
 def _find_login(unit: Unit, tenant: str, hash: str, *, is_link: bool) -> ConsoleLogin | None:
-    row = unit.one("find_login", **_login_params(tenant, hash, is_link))
+    row = unit.one("find_login", tenant=tenant, hash=hash, is_link=is_link)
     if row is None:
         return None
     return ConsoleLogin(tenant=tenant, hash=hash, key_id=row[0], expires_at=moment(row[1]), is_link=is_link)
@@ -128,7 +120,7 @@ class IdempotencyRows(Units):
 
     def find_answer(self, claim: Claim) -> KeptAnswer | None:
         """Return the answer recorded under the claim's key, unless it has expired."""
-        row = self.read(claim.tenant, lambda unit: unit.one("find_answer", **_claim_params(claim), now=claim.at))
+        row = self._one(claim.tenant, "find_answer", key_hash=claim.key_hash, now=claim.at)
         if row is None:
             return None
         at, request_hash, status, content_type, body = row
@@ -148,7 +140,7 @@ class IdempotencyRows(Units):
         def keep(unit: Unit) -> None:
             if claim.is_written or take_key(unit, claim):
                 note_change(unit)
-                unit.put("keep_answer", **_claim_params(claim), **values)
+                unit.put("keep_answer", tenant=claim.tenant, key_hash=claim.key_hash, **values)
 
         self.write(claim.tenant, keep)
 
@@ -172,11 +164,7 @@ class IdempotencyRows(Units):
         # Skip the key of the erasing request itself: its answer, the receipt, is still to come and quotes nothing.
         holder = NO_HOLDER if claim is None or claim.is_over else claim.holder
         values = {"size": ROW_BYTES, "but_holder": holder}
-        return self.write(tenant, lambda unit: unit.run(statement, tenant=tenant, **values))
-
-
-def _claim_params(claim: Claim) -> dict[str, Any]:
-    return {"tenant": claim.tenant, "key_hash": claim.key_hash}
+        return self._run(tenant, statement, **values)
 
 
 class AllowanceRows(Units):
@@ -190,7 +178,7 @@ class AllowanceRows(Units):
         self.write(tenant, add)
 
     def list_allowances(self, tenant: str) -> Collection[str]:
-        return {row[0] for row in self.read(tenant, lambda unit: unit.all("list_allowances", tenant=tenant))}
+        return {row[0] for row in self._all(tenant, "list_allowances")}
 
     def delete_allowance(self, tenant: str, hash: str) -> None:
-        self.write(tenant, lambda unit: unit.run("delete_allowance", tenant=tenant, hash=hash))
+        self._run(tenant, "delete_allowance", hash=hash)

@@ -8,8 +8,8 @@ from random import getrandbits
 
 from wellkept.errors import Conflict, NotFound
 from wellkept.model import Agent, DayCount, Kind, Owner, TenantStats, UserCount
-from wellkept.store.engine import Row, Unit, Units
-from wellkept.store.tables.rows import agent_from, agent_values, memory_from, moment, note_change, owner_params
+from wellkept.store.engine import Row, Unit, Units, owner_params
+from wellkept.store.tables.rows import agent_from, agent_values, memory_from, moment, note_change
 
 LIFE_BITS = 62
 """Size of the random number that tells one generation of an agent's index from the next."""
@@ -29,6 +29,11 @@ def make_agent(unit: Unit, agent: Agent) -> bool:
     return unit.run("add_agent", **agent_values(agent)) > 0
 
 
+def ensure_agent(unit: Unit, owner: Owner, now: datetime) -> None:
+    """Add the agent, under its id as name, if it is missing."""
+    make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+
+
 class AgentRows(Units):
     """Agents and their settings."""
 
@@ -40,19 +45,15 @@ class AgentRows(Units):
 
     def get_agent(self, owner: Owner) -> Agent:
         """Return one agent. Raises: NotFound."""
-        agent = self.find_agent(owner)
-        if agent is None:
-            raise NotFound(NO_SUCH_AGENT)
-        return agent
+        return agent_from(self._get(owner, "find_agent", NO_SUCH_AGENT))
 
     def find_agent(self, owner: Owner) -> Agent | None:
-        row = self.read(owner.tenant, lambda unit: unit.one("find_agent", **owner_params(owner)))
+        row = self._one(owner, "find_agent")
         return None if row is None else agent_from(row)
 
     def list_agents(self, tenant: str, *, after: str = "", limit: int = 100) -> Sequence[Agent]:
         """List agents by id, starting after `after`."""
-        rows = self.read(tenant, lambda unit: unit.all("list_agents", tenant=tenant, after=after, limit=limit))
-        return [agent_from(row) for row in rows]
+        return [*map(agent_from, self._all(tenant, "list_agents", after=after, limit=limit))]
 
     def iter_owners(self, tenant: str) -> Iterator[Owner]:
         """Yield the owner of every agent of a tenant, ordered by id."""
@@ -63,45 +64,44 @@ class AgentRows(Units):
 
     def update_agent(self, agent: Agent) -> Agent:
         """Replace the stored fields of an agent. Raises: NotFound."""
-        if not self.write(agent.owner.tenant, lambda unit: unit.run("update_agent", **agent_values(agent))):
+        if not self._run(agent.owner.tenant, "update_agent", **agent_values(agent)):
             raise NotFound(NO_SUCH_AGENT)
         return agent
 
     def delete_agent(self, owner: Owner) -> None:
         """Delete the agent and everything it owns. Raises: NotFound."""
-        if not self.write(owner.tenant, lambda unit: unit.run("delete_agent", **owner_params(owner))):
+        if not self._run(owner, "delete_agent"):
             raise NotFound(NO_SUCH_AGENT)
 
     def find_consolidated(self, owner: Owner) -> tuple[int, int]:
         """Return the numbers of an agent's newest memory, and of the newest that consolidation has examined."""
-        row = self.read(owner.tenant, lambda unit: unit.one("find_consolidated", **owner_params(owner)))
+        row = self._one(owner, "find_consolidated")
         return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
     def keep_consolidated(self, owner: Owner, seq: int) -> None:
-        self.write(owner.tenant, lambda unit: unit.run("keep_consolidated", **owner_params(owner), seq=seq))
+        self._run(owner, "keep_consolidated", seq=seq)
 
     def find_compared(self, owner: Owner) -> int:
         """Return the number of an agent's newest memory whose facts a model has compared."""
-        row = self.read(owner.tenant, lambda unit: unit.one("find_compared", **owner_params(owner)))
+        row = self._one(owner, "find_compared")
         return 0 if row is None else int(row[0])
 
     def keep_compared(self, owner: Owner, seq: int) -> bool:
         """Store that number, unless another process has stored a higher one; return True if it was stored."""
-        return bool(self.write(owner.tenant, lambda unit: unit.run("keep_compared", **owner_params(owner), seq=seq)))
+        return bool(self._run(owner, "keep_compared", seq=seq))
 
     def count_memories(self, owner: Owner) -> Mapping[Kind, int]:
         """Count memories that are not archived, for every kind."""
         if owner.user is None:
             return self.count_memories_by_agent(owner.tenant, [owner.agent])[owner.agent]
-        rows = self.read(owner.tenant, lambda unit: unit.all("count_memories_of_user", **owner_params(owner)))
+        rows = self._all(owner, "count_memories_of_user")
         return dict.fromkeys(Kind, 0) | {Kind(kind): count for kind, count in rows}
 
     def count_memories_by_agent(self, tenant: str, agents: Collection[str]) -> Mapping[str, Mapping[Kind, int]]:
         """Count them for many agents in one query; the result has an entry for each agent."""
         counts = {agent: dict.fromkeys(Kind, 0) for agent in agents}
         if counts:
-            values = {"tenant": tenant, "first": min(counts), "last": max(counts)}
-            for agent, kind, count in self.read(tenant, lambda unit: unit.all("count_memories", **values)):
+            for agent, kind, count in self._all(tenant, "count_memories", first=min(counts), last=max(counts)):
                 if agent in counts:
                     counts[agent][Kind(kind)] = count
         return counts
@@ -148,9 +148,8 @@ class AgentRows(Units):
 
         `agents` limits the count to these agents.
         """
-        names = self._engine.texts(sorted(agents))
-        values = {"tenant": tenant, "after": after, "is_any": not agents, "names": names, "limit": limit}
-        rows = self.read(tenant, lambda unit: unit.all("count_users", **values))
+        values = {"after": after, "is_any": not agents, "names": sorted(agents), "limit": limit}
+        rows = self._all(tenant, "count_users", **values)
         return [
             UserCount(user=user, agents=count, memories=int(memories), sessions=int(sessions), last_at=moment(last_at))
             for user, count, memories, sessions, last_at in rows
@@ -183,7 +182,7 @@ def keep_agent(unit: Unit, owner: Owner, row: Row | None, now: datetime) -> bool
     """Keep the counters of a locked row: only this transaction can change them now. Return False if it was missing."""
     is_known = row is not None
     if row is None:
-        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        ensure_agent(unit, owner, now)
         # Taking no numbers locks the row.
         row = unit.one("take_numbers", **owner_params(owner), count=0)
     unit.memo["agent", owner.agent] = row
@@ -214,7 +213,7 @@ def run_counter(unit: Unit, name: str, owner: Owner, now: datetime, **values: in
     """Run a statement on the counter in the agent's row and return its result. Add the agent if it is missing."""
     row = unit.one(name, **owner_params(owner), **values)
     if row is None:
-        make_agent(unit, Agent(owner=owner, name=owner.agent, created_at=now, updated_at=now))
+        ensure_agent(unit, owner, now)
         row = unit.one(name, **owner_params(owner), **values)
     assert row is not None
     unit.memo["agent", owner.agent] = row

@@ -10,19 +10,30 @@ import json
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from wellkept.caller import OWN_ACTORS
+from wellkept.deadline import check_deadline
+from wellkept.history.rules_history import START, event_hash
 from wellkept.language.text import index_terms
 from wellkept.model import ACTOR, Erased, Key, Trace
 from wellkept.store.engine import Row, Unit
 from wellkept.store.tables.agents import renew_index
-from wellkept.store.tables.audit import SHELF as AUDIT
-from wellkept.store.tables.audit import AuditRows, Sealing, read_head, refuse_foreign
+from wellkept.store.tables.history import PAGE, AuditRows, ChainWalk, read_head, refuse_foreign
+from wellkept.store.tables.history import SHELF as AUDIT
 from wellkept.store.tables.knowledge import SHELF as KNOWLEDGE
-from wellkept.store.tables.rows import is_searchable, memory_from, memory_values, moment, note_entries, stamp
+from wellkept.store.tables.rows import (
+    event_from,
+    is_searchable,
+    memory_from,
+    memory_values,
+    moment,
+    note_entries,
+    stamp,
+)
 from wellkept.transfer.rules import read_facts
 from wellkept.upkeep.rules_erasure import BY_ID, ERASED, ERASED_ACTION, MARKED, SALT_CHARS, hash_mark, mark_row
 
@@ -98,6 +109,70 @@ CLEARED = ("chat_messages", "chat_sessions", "api_keys", "audit_log")
 """Tables whose rows are kept with their text cleared."""
 
 
+class Sealing:
+    """New hashes of the audit log after some events are cleared.
+
+    They are computed from a snapshot first, so that writers wait only for the events added since.
+    """
+
+    def __init__(self, cleared: Mapping[int, Trace], key: str) -> None:
+        """Set up for the cleared events, by number."""
+        self.first = min(cleared)
+        self._cleared = cleared
+        self._key = key
+        self._start()
+
+    def follow(self, unit: Unit) -> None:
+        """Read on to the end of the log, or to the first broken event."""
+        while rows := unit.all("events_after", tenant=unit.tenant, id=self._walk.at, limit=PAGE):
+            check_deadline()
+            for row in rows:
+                self._walk.take(row)
+                if self._walk.is_broken:
+                    return
+                self._add_hash(row)
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Read the events added since; return False if the log is broken."""
+        at = unit.all("events_after", tenant=unit.tenant, id=self._walk.at - 1, limit=1)
+        # Another erasure re-sealed the log meanwhile.
+        if at and at[0][8] != self._walk.hash:
+            self._start()
+        if not self._walk.is_broken:
+            self.follow(unit)
+        return not self._walk.report(read_head(unit)).broken
+
+    def write(self, unit: Unit) -> None:
+        """Store the new hashes of the events and of the head."""
+        before = [self._before, *self._hashes]
+        unit.run_many(
+            "seal_event",
+            (
+                {"tenant": unit.tenant, "id": id, "previous_hash": previous_hash, "hash": hash}
+                for id, previous_hash, hash in zip(count(self.first), before, self._hashes, strict=False)
+            ),
+        )
+        unit.put("keep_audit_hash", tenant=unit.tenant, hash=before[-1])
+
+    def _start(self) -> None:
+        self._walk = ChainWalk(self._key)
+        self._before = START
+        self._hashes: list[str] = []
+
+    def _add_hash(self, row: Row) -> None:
+        event = event_from(row[:-1])
+        if event.id < self.first:
+            self._before = event.hash
+            return
+        if event.id in self._cleared:
+            trace = self._cleared[event.id]
+            agent = None if trace.has_ids else event.agent_id
+            action = ERASED_ACTION if trace.has_action else event.action
+            event = replace(event, message=ERASED, meta={}, agent_id=agent, action=action)
+        previous_hash = self._hashes[-1] if self._hashes else self._before
+        self._hashes.append(event_hash(replace(event, previous_hash=previous_hash), previous_hash, self._key))
+
+
 class ErasureRows(AuditRows):
     """Erasure of rows without a trace."""
 
@@ -136,7 +211,7 @@ class ErasureRows(AuditRows):
             found = []
             for _, table, keys in _iter_batches((each for each in parents if each.table in CHILDREN), (*CHILDREN,)):
                 statement, child = CHILDREN[table]
-                rows = unit.all(statement, tenant=tenant, names=self._engine.texts([str(key) for key in keys]))
+                rows = unit.all(statement, tenant=tenant, names=[str(key) for key in keys])
                 found += [Trace(table=child, key=tuple(key), size=size or 0) for *key, size in rows]
             return found
 
@@ -201,14 +276,13 @@ class ErasureRows(AuditRows):
 
         def find(unit: Unit) -> dict[str, datetime]:
             known = {hash_mark(salt, mark): mark for salt in _list_salts(unit) for mark in marks}
-            rows = unit.all("find_erased", tenant=tenant, names=self._engine.texts(list(known))) if known else []
+            rows = unit.all("find_erased", tenant=tenant, names=list(known)) if known else []
             return {known[hash]: moment(erased_at) for hash, erased_at in rows}
 
         return self.read(tenant, find)
 
     def forget_cached(self, tenant: str) -> None:
         """Drop the cached rows of a tenant."""
-        self._words.forget(tenant)
         self._engine.forget(tenant)
 
     def scrub(self, *, compact: bool | None = None) -> Sequence[str]:
@@ -260,8 +334,8 @@ class ErasureRows(AuditRows):
             "tenant": tenant,
             "agent": agent,
             "parent": parent,
-            "numbers": self._engine.numbers(numbers),
-            "names": self._engine.texts(names),
+            "numbers": numbers,
+            "names": names,
         }
 
 

@@ -16,8 +16,7 @@ from wellkept.model import Chunk, Document, DocumentSize
 from wellkept.model.stored import Vector
 from wellkept.store.conditions import compile_filter
 from wellkept.store.engine import IndexQuery, Row, Unit, Units
-from wellkept.store.tables.columns import COLUMNS
-from wellkept.store.tables.rows import RecordRows, note_entries
+from wellkept.store.tables.rows import COLUMNS, RecordRows, note_entries
 
 _DOCUMENTS = RecordRows(Document, COLUMNS["document"])
 document_from, document_values = _DOCUMENTS.parse, _DOCUMENTS.render
@@ -107,17 +106,16 @@ class KnowledgeRows(Units):
         kept = {place: same_text[text].pop() for place, text in enumerate(texts) if same_text[text]}
         kept_numbers = set(kept.values())
         gone = [number for _, number, *_ in chunks if number not in kept_numbers]
-        unit.put("delete_chunks", tenant=tenant, seqs=self._engine.numbers(gone))
-        kept_param = self._engine.numbers(sorted(kept_numbers))
+        unit.put("delete_chunks", tenant=tenant, seqs=gone)
         if [number for _, number, *_ in chunks][: len(kept)] != [kept.get(place) for place in range(len(kept))]:
             # Positions are unique within a document, so make all of them negative before assigning the new ones.
             unit.put("lift_chunks", tenant=tenant, document_id=old.id)
             places = [{"tenant": tenant, "id": number, "position": place} for place, number in kept.items()]
             _run_in_steps(unit, "place_chunk", places)
         if not new.is_published:
-            unit.put("hide_chunks", tenant=tenant, seqs=kept_param)
+            unit.put("hide_chunks", tenant=tenant, seqs=sorted(kept_numbers))
         elif old.category != new.category:
-            unit.put("sort_chunks", tenant=tenant, seqs=kept_param, category=new.category, version=revision)
+            unit.put("sort_chunks", tenant=tenant, seqs=sorted(kept_numbers), category=new.category, version=revision)
         return kept
 
     def hold_document(self, tenant: str, id: str, *, now: datetime) -> Document | None:
@@ -136,32 +134,27 @@ class KnowledgeRows(Units):
 
     def get_document(self, tenant: str, id: str) -> Document:
         """Return one document. Raises: NotFound."""
-        row = self.read(tenant, lambda unit: unit.one("find_document", tenant=tenant, id=id))
-        if row is None:
-            raise NotFound(NO_SUCH_DOCUMENT)
-        return document_from(row)
+        return document_from(self._get(tenant, "find_document", NO_SUCH_DOCUMENT, id=id))
 
     def find_documents(self, tenant: str, ids: Collection[str]) -> Mapping[str, Document]:
         """Return the existing ones of these documents, by id."""
-        names = self._engine.texts(list(ids))
-        rows = self.read(tenant, lambda unit: unit.all("find_documents", tenant=tenant, ids=names)) if ids else ()
+        rows = self._all(tenant, "find_documents", ids=list(ids)) if ids else ()
         return {row[1]: document_from(row) for row in rows}
 
     def list_documents(
         self, tenant: str, *, where: Condition | None = None, after: str = "", limit: int = 100
     ) -> Sequence[Document]:
         """List documents that meet `where` by id, starting after `after`."""
-        params, clause = {"tenant": tenant, "after": after, "limit": limit}, compile_filter(where, self._engine.name)
-        rows = self.read(tenant, lambda unit: unit.all("list_documents", clause, **params))
-        return [document_from(row) for row in rows]
+        clause = compile_filter(where, self._engine.name)
+        return [*map(document_from, self._all(tenant, "list_documents", clause, after=after, limit=limit))]
 
     def list_documents_by_title(
         self, tenant: str, *, where: Condition | None = None, after: tuple[str, str] = ("", ""), limit: int = 100
     ) -> Sequence[DocumentSize]:
         """List documents that meet `where` by title, ignoring case, starting after the title and id in `after`."""
-        params = {"tenant": tenant, "title": after[0], "after": after[1], "limit": limit}
+        title, id = after
         clause = compile_filter(where, self._engine.name)
-        rows = self.read(tenant, lambda unit: unit.all("list_documents_by_title", clause, **params))
+        rows = self._all(tenant, "list_documents_by_title", clause, title=title, after=id, limit=limit)
         return [
             DocumentSize(document=document_from(row), passages=passages, chars=int(chars or 0))
             for *row, passages, chars in rows
@@ -169,7 +162,7 @@ class KnowledgeRows(Units):
 
     def count_categories(self, tenant: str) -> Mapping[str, int]:
         """Count the documents of each category; an empty one stands for none."""
-        return dict(map(tuple, self.read(tenant, lambda unit: unit.all("count_categories", tenant=tenant))))
+        return dict(map(tuple, self._all(tenant, "count_categories")))
 
     def delete_document(self, tenant: str, id: str) -> None:
         """Delete a document and its passages. Raises: NotFound."""
@@ -183,15 +176,11 @@ class KnowledgeRows(Units):
 
     def list_chunks(self, tenant: str, document_id: str) -> Sequence[Chunk]:
         """List the passages of a document in order."""
-        rows = self.read(tenant, lambda unit: unit.all("list_chunks", tenant=tenant, document_id=document_id))
-        return [chunk_from(row) for row in rows]
+        return [*map(chunk_from, self._all(tenant, "list_chunks", document_id=document_id))]
 
     def find_chunks(self, tenant: str, seqs: Sequence[int]) -> Mapping[int, Chunk]:
         """Return the existing ones of these passages, by number."""
-        if not seqs:
-            return {}
-        numbers = self._engine.numbers(seqs)
-        rows = self.read(tenant, lambda unit: unit.all("find_chunks", tenant=tenant, seqs=numbers))
+        rows = self._all(tenant, "find_chunks", seqs=list(seqs)) if seqs else ()
         return {row[1]: chunk_from(row) for row in rows}
 
     def weigh_chunks(

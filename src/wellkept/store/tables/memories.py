@@ -3,115 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from wellkept.errors import Conflict, Invalid, NotFound
-from wellkept.language.names import memory_id, memory_seq
+from wellkept.language.names import change_id, change_seq, memory_id, memory_seq
 from wellkept.language.text import content_hash, fold, gist_terms, index_terms, like_literal, terms
 from wellkept.memory.rules_filters import EQUAL, STATE, Comparison, Condition, join_conditions
-from wellkept.model import NO_USER, Kind, Match, Memory, MemoryVersion, Owner, State
+from wellkept.model import (
+    NO_USER,
+    Change,
+    ChangeAction,
+    ChangedMemory,
+    ChangeState,
+    Kind,
+    Match,
+    Memory,
+    MemoryVersion,
+    Owner,
+    State,
+)
 from wellkept.model.stored import Encoded, EncodedMemory, MemorySummary, Vector, Vectors
 from wellkept.recall.rules_features import Evidence
 from wellkept.store.conditions import compile_filter
-from wellkept.store.engine import Engine, IndexQuery, Row, Unit, Units
+from wellkept.store.engine import Engine, IndexQuery, Row, Unit, Units, owner_params
 from wellkept.store.tables.agents import ask_agent, hold_agent, keep_agent, run_counter, take_numbers, touch_index
 from wellkept.store.tables.rows import (
     BEHIND_ALL,
+    COLUMNS,
     MAX_PATTERN_BYTES,
+    RecordRows,
     is_searchable,
+    json_list,
+    json_text,
     memory_from,
     memory_values,
-    merge_parts,
     note_change,
     note_entries,
     number_memory,
-    owner_params,
+    number_of,
     summary_from,
     version_from,
 )
-
-
-class ItemRows(Units):
-    """Memories that are items. `path` is a namespace as `memory.rules_items` joins it."""
-
-    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
-        # Without a user, a key is that of no user.
-        """Return the memory with this key of the owner's user, or else of no user; it may have expired."""
-        owners = [owner.of(part.user) for part in owner.parts]
-
-        def find(unit: Unit) -> Memory | None:
-            rows = (unit.one("find_item", **owner_params(each), path=path, key=key) for each in owners)
-            return next((memory_from(row) for row in rows if row is not None), None)
-
-        return self.read(owner.tenant, find)
-
-    def hold_items(self, owner: Owner, *, now: datetime) -> None:
-        """Keep all others from writing items of the agent until this transaction ends."""
-        self.write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
-
-    def set_item_end(self, memory: Memory) -> None:
-        """Store `expires_at` and `ttl_seconds`. This is no edit, so no version is kept."""
-        values = {**owner_params(memory.owner), "seq": memory_seq(memory.id) or 0, "until": memory.expires_at}
-
-        def set_end(unit: Unit) -> None:
-            # Every write to the index locks the agent's row first, to avoid deadlocks.
-            touch_index(unit, memory.owner)
-            unit.put("set_item_end", **values, ttl_seconds=memory.ttl_seconds)
-            unit.put("prolong_entry", **values)
-
-        self.write(memory.owner.tenant, set_end)
-
-    def find_item_numbers(
-        self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
-    ) -> Sequence[int]:
-        """Return the numbers of the live items that meet a condition, the last written first."""
-        clause = compile_filter(where, self._engine.name, now)
-        values = {**owner_params(owner), "now": now, "limit": limit, "offset": offset}
-        rows = self.read(owner.tenant, lambda unit: unit.all("item_numbers", clause, **values))
-        return [row[0] for row in rows]
-
-    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
-        """List the different paths of live items from `first` to before `last`, in order."""
-        values = {**owner_params(owner), "now": now, "first": first, "last": last, "limit": limit}
-        return [row[0] for row in self.read(owner.tenant, lambda unit: unit.all("item_namespaces", **values))]
-
-    def archive_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
-        """Archive expired items and return how many."""
-
-        def archive(unit: Unit) -> int:
-            place = {**owner_params(owner), "now": now}
-            numbers = [seq for (seq,) in unit.all("expired_items", **place, limit=limit)]
-            if not numbers:
-                return 0
-            touch_index(unit, owner)
-            # The end of an item may have moved until the agent's row was locked.
-            unit.put("archive_expired_items", **place, numbers=self._engine.numbers(numbers))
-            unit.put("remove_archived_from_index", **owner_params(owner), numbers=self._engine.numbers(numbers))
-            return len(numbers)
-
-        return self.write(owner.tenant, archive)
-
-    def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
-        """Delete items that had expired when they were archived, up to `before`; return how many."""
-        return self._delete_old("ended_items", owner, before, limit)
-
-    def delete_forgotten(self, owner: Owner, *, before: datetime, limit: int) -> int:
-        """Delete memories that were hidden at a request to forget, up to `before`; return how many."""
-        return self._delete_old("forgotten_memories", owner, before, limit)
-
-    def _delete_old(self, name: str, owner: Owner, before: datetime, limit: int) -> int:
-        def delete(unit: Unit) -> int:
-            rows = unit.all(name, **owner_params(owner), before=before, limit=limit)
-            if rows:
-                touch_index(unit, owner)
-                unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
-            return len(rows)
-
-        return self.write(owner.tenant, delete)
-
 
 NO_WORKSPACE = "This agent has no notes in a workspace's file; set `workspace` to the folder that holds them."
 NO_SUCH_MEMORY = "There is no such memory."
@@ -139,7 +73,8 @@ class _Known:
 
 
 class MemoryRows(Units):
-    """Memories of every kind, their history and their search index."""
+    """Memories of every kind, among them items (`path` is a namespace as `memory.rules_items` joins it), their history
+    and their search index."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -191,19 +126,15 @@ class MemoryRows(Units):
 
     def get_memory(self, owner: Owner, id: str) -> Memory:
         """Return one memory. Raises: NotFound."""
-        return memory_from(self.read(owner.tenant, lambda unit: _get_row(unit, owner, id)))
+        return memory_from(self._get(owner, "find_memory", NO_SUCH_MEMORY, seq=memory_seq(id) or 0))
 
     def find_memories(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, Memory]:
         """Return the existing ones of these memories, by number."""
-        return {row[2]: memory_from(row) for row in self._find_rows(owner, seqs)}
+        return {row[2]: memory_from(row) for row in self._all(owner, "find_memories", seqs=list(seqs))}
 
     def find_summaries(self, owner: Owner, seqs: Sequence[int]) -> Mapping[int, MemorySummary]:
         """Return the ranking fields of the existing ones of these memories, by number."""
-        return {row[2]: summary_from(row) for row in self._find_rows(owner, seqs)}
-
-    def _find_rows(self, owner: Owner, seqs: Sequence[int]) -> Sequence[Row]:
-        values = {**owner_params(owner), "seqs": self._engine.numbers(seqs)}
-        return self.read(owner.tenant, lambda unit: unit.all("find_memories", **values))
+        return {row[2]: summary_from(row) for row in self._all(owner, "find_memories", seqs=list(seqs))}
 
     def list_memories(
         self,
@@ -223,41 +154,23 @@ class MemoryRows(Units):
         `needle` matches anywhere in the text, ignoring case; `state` None means any; `is_past` leaves out what was not
         yet true at `now`; `before` starts after that number.
         """
-        if len(owner.parts) > 1:
-            # One listing for each user, because an index has the rows of one user in order.
-            filters: dict[str, Any] = {"kind": kind, "needle": needle, "where": where, "state": state}
-            page: dict[str, Any] = {"now": now, "is_past": is_past, "before": before, "limit": limit}
-            found = [self.list_memories(part, **filters, **page) for part in owner.parts]
-            return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
         pattern = f"%{like_literal(fold(needle))}%"
         if len(pattern.encode()) > MAX_PATTERN_BYTES:
             return []
         in_state = None if state is None else Comparison(STATE, EQUAL, state.value)
         clause = compile_filter(join_conditions(in_state, where), self._engine.name, now, is_past=is_past)
-        values = {
-            **owner_params(owner),
-            "needle": pattern,
-            "now": now,
-            "is_past": is_past,
-            "before": BEHIND_ALL if before is None else before,
-            "limit": limit,
-        }
+        values = {"needle": pattern, "now": now, "is_past": is_past, "before": BEHIND_ALL if before is None else before}
         name = "list_memories" if kind is None else "list_episodes"
         if kind is not None and kind is not Kind.EPISODE:
             name, values["kind"] = "list_memories_of_kind", kind.value
-        return [memory_from(row) for row in self.read(owner.tenant, lambda unit: unit.all(name, clause, **values))]
+        return self._list(owner, name, memory_from, number_of, clause, limit=limit, **values)
 
     def list_told_texts(self, owner: Owner, *, now: datetime, limit: int) -> Sequence[tuple[int, str]]:
-        values = {**owner_params(owner), "now": now, "limit": limit}
-        return [(row[0], row[1]) for row in self.read(owner.tenant, lambda unit: unit.all("told_texts", **values))]
+        return [(row[0], row[1]) for row in self._all(owner, "told_texts", now=now, limit=limit)]
 
     def list_told(self, owner: Owner, *, now: datetime, is_ended: bool = False, limit: int) -> Sequence[Memory]:
         name = "list_told_before" if is_ended else "list_told"
-        found = [
-            [*map(memory_from, self.read(part.tenant, partial(_list_told, name, owner_params(part), now, limit)))]
-            for part in owner.parts
-        ]
-        return merge_parts(found, limit, lambda memory: memory_seq(memory.id) or 0)
+        return self._list(owner, name, memory_from, number_of, now=now, limit=limit)
 
     def approve_notes(self, owner: Owner) -> int:
         """Trust the notes that came with a workspace file like the user's own; return how many there were.
@@ -271,22 +184,21 @@ class MemoryRows(Units):
 
         Inside a transaction, it also keeps other writers from adding one before that transaction ends.
         """
-        values = {**owner_params(owner), "kind": kind.value, "content_hash": content_hash(text), "now": now}
+        values = {"kind": kind.value, "content_hash": content_hash(text), "now": now}
         if (unit := self._unit(owner.tenant)) is not None and not self._engine.has_single_writer:
+            values |= owner_params(owner)
             held, same = ask_agent(unit, owner), unit.ask("find_same_memory", **values)
             if not keep_agent(unit, owner, held(), now):
                 # Another writer may have added the agent meanwhile; look again, now that its row is locked.
                 same = unit.ask("find_same_memory", **values)
             row = same()
         else:
-            row = self.read(owner.tenant, lambda unit: unit.one("find_same_memory", **values))
+            row = self._one(owner, "find_same_memory", **values)
         return None if row is None else memory_from(row)
 
     def find_last_episode(self, owner: Owner, session_id: str) -> Memory | None:
         """Return the newest episode of a session, if it is among the agent's last few hundred memories."""
-        row = self.read(
-            owner.tenant, lambda unit: unit.one("last_episode", **owner_params(owner), session_id=session_id)
-        )
+        row = self._one(owner, "last_episode", session_id=session_id)
         return None if row is None else memory_from(row)
 
     def update_memory(
@@ -469,6 +381,78 @@ class MemoryRows(Units):
             owner, IndexQuery(terms=terms, vector=vector, groups=kinds, now=at, until=until, where=where)
         )
 
+    def find_item(self, owner: Owner, path: str, key: str) -> Memory | None:
+        # Without a user, a key is that of no user.
+        """Return the memory with this key of the owner's user, or else of no user; it may have expired."""
+        owners = [owner.of(part.user) for part in owner.parts]
+
+        def find(unit: Unit) -> Memory | None:
+            rows = (unit.one("find_item", **owner_params(each), path=path, key=key) for each in owners)
+            return next((memory_from(row) for row in rows if row is not None), None)
+
+        return self.read(owner.tenant, find)
+
+    def hold_items(self, owner: Owner, *, now: datetime) -> None:
+        """Keep all others from writing items of the agent until this transaction ends."""
+        self.write(owner.tenant, lambda unit: hold_agent(unit, owner, now))
+
+    def set_item_end(self, memory: Memory) -> None:
+        """Store `expires_at` and `ttl_seconds`. This is no edit, so no version is kept."""
+        values = {**owner_params(memory.owner), "seq": memory_seq(memory.id) or 0, "until": memory.expires_at}
+
+        def set_end(unit: Unit) -> None:
+            # Every write to the index locks the agent's row first, to avoid deadlocks.
+            touch_index(unit, memory.owner)
+            unit.put("set_item_end", **values, ttl_seconds=memory.ttl_seconds)
+            unit.put("prolong_entry", **values)
+
+        self.write(memory.owner.tenant, set_end)
+
+    def find_item_numbers(
+        self, owner: Owner, where: Condition | None, *, now: datetime, limit: int, offset: int = 0
+    ) -> Sequence[int]:
+        """Return the numbers of the live items that meet a condition, the last written first."""
+        clause = compile_filter(where, self._engine.name, now)
+        return [row[0] for row in self._all(owner, "item_numbers", clause, now=now, limit=limit, offset=offset)]
+
+    def list_item_paths(self, owner: Owner, first: str, last: str, *, now: datetime, limit: int) -> Sequence[str]:
+        """List the different paths of live items from `first` to before `last`, in order."""
+        return [row[0] for row in self._all(owner, "item_namespaces", now=now, first=first, last=last, limit=limit)]
+
+    def archive_expired_items(self, owner: Owner, *, now: datetime, limit: int) -> int:
+        """Archive expired items and return how many."""
+
+        def archive(unit: Unit) -> int:
+            place = {**owner_params(owner), "now": now}
+            numbers = [seq for (seq,) in unit.all("expired_items", **place, limit=limit)]
+            if not numbers:
+                return 0
+            touch_index(unit, owner)
+            # The end of an item may have moved until the agent's row was locked.
+            unit.put("archive_expired_items", **place, numbers=numbers)
+            unit.put("remove_archived_from_index", **owner_params(owner), numbers=numbers)
+            return len(numbers)
+
+        return self.write(owner.tenant, archive)
+
+    def delete_ended_items(self, owner: Owner, *, before: datetime, limit: int) -> int:
+        """Delete items that had expired when they were archived, up to `before`; return how many."""
+        return self._delete_old("ended_items", owner, before, limit)
+
+    def delete_forgotten(self, owner: Owner, *, before: datetime, limit: int) -> int:
+        """Delete memories that were hidden at a request to forget, up to `before`; return how many."""
+        return self._delete_old("forgotten_memories", owner, before, limit)
+
+    def _delete_old(self, name: str, owner: Owner, before: datetime, limit: int) -> int:
+        def delete(unit: Unit) -> int:
+            rows = unit.all(name, **owner_params(owner), before=before, limit=limit)
+            if rows:
+                touch_index(unit, owner)
+                unit.run_many("delete_memory", [{**owner_params(owner), "seq": seq} for (seq,) in rows])
+            return len(rows)
+
+        return self.write(owner.tenant, delete)
+
 
 _EDITABLE = (
     "tenant_id agent_id seq version text folded tags folded_tags scope importance category expires_at archived_at "
@@ -478,31 +462,15 @@ _EDITABLE = (
 """Parameters of the statement `update_memory`."""
 
 
+_EDITED_FIELDS = [
+    each.name for each in fields(Memory) if each.name in _EDITABLE.split() and each.name not in ("version", "user")
+]
+
+
 def _apply_edit(stored: Memory, edited: Memory, replaced_at: datetime) -> Memory:
     """Copy the fields that an edit may change from `edited` to `stored`."""
-    return replace(
-        stored,
-        text=edited.text,
-        tags=edited.tags,
-        scope=edited.scope,
-        importance=edited.importance,
-        category=edited.category,
-        expires_at=edited.expires_at,
-        archived_at=edited.archived_at,
-        valid_to=edited.valid_to,
-        held_at=edited.held_at,
-        flag=edited.flag,
-        metadata=edited.metadata,
-        origin=edited.origin,
-        ttl_seconds=edited.ttl_seconds,
-        told=edited.told,
-        sources=edited.sources,
-        ended_by=edited.ended_by,
-        ended_as=edited.ended_as,
-        forgotten_at=edited.forgotten_at,
-        updated_at=replaced_at,
-        version=edited.version + 1,
-    )
+    changed = {name: getattr(edited, name) for name in _EDITED_FIELDS}
+    return replace(stored, **changed, updated_at=replaced_at, version=edited.version + 1)
 
 
 def _pick(row: Mapping[str, object], names: str) -> dict[str, object]:
@@ -517,12 +485,105 @@ def _put_all(unit: Unit, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
         unit.run_many(name, rows)
 
 
-def _list_told(name: str, params: Mapping[str, Any], now: datetime, limit: int, unit: Unit) -> Sequence[Row]:
-    return unit.all(name, **params, now=now, limit=limit)
-
-
 def _get_row(unit: Unit, owner: Owner, id: str) -> Row:
     row = unit.one("find_memory", **owner_params(owner), seq=memory_seq(id) or 0)
     if row is None:
         raise NotFound(NO_SUCH_MEMORY)
     return row
+
+
+NO_SUCH_CHANGE = "There is no such change."
+MAX_PROPOSED = 100
+"""Changes of one user that wait for a decision; a new one takes the place of the oldest."""
+
+
+class ChangeRows(Units):
+    """Changes of an agent and their states."""
+
+    def add_changes(self, owner: Owner, changes: Sequence[Change]) -> Sequence[Change]:
+        """Add changes and return them with their ids; leave out proposals for a memory that another one waits for.
+
+        Locks the agent, so that concurrent runs do not propose the same twice. The proposals of a user beyond
+        `MAX_PROPOSED` make room. An agent that does not exist gets none.
+        """
+
+        def add(unit: Unit) -> Sequence[Change]:
+            if unit.one("hold_agent", **owner_params(owner.whole)) is None:
+                return []
+            found = unit.one("last_change", **owner_params(owner.whole))
+            last: int = found[0] if found else 0
+            added: list[Change] = []
+            waiting: dict[str | None, list[Change]] = {}
+            for change in changes:
+                if change.state is ChangeState.PROPOSED:
+                    if change.user not in waiting:
+                        waiting[change.user] = self._list_waiting(unit, owner.of(change.user))
+                    touched = {each.id for known in waiting[change.user] for each in known.memories if each.id}
+                    if not touched.isdisjoint(each.id for each in change.memories):
+                        continue
+                    waiting[change.user].append(change)
+                added.append(replace(change, id=change_id(last + len(added) + 1)))
+            for user, known in waiting.items():
+                for old in known[:-MAX_PROPOSED]:
+                    unit.run("delete_change", **owner_params(owner.of(user)), seq=change_seq(old.id) or 0)
+            unit.run_many("add_change", map(_change_values, added))
+            return added
+
+        return self.write(owner.tenant, add)
+
+    def _list_waiting(self, unit: Unit, owner: Owner) -> list[Change]:
+        values = {"state": ChangeState.PROPOSED.value, "before": BEHIND_ALL, "limit": MAX_PROPOSED}
+        return [*map(change_from, unit.all("list_changes", **owner_params(owner), **values))][::-1]
+
+    def get_change(self, owner: Owner, id: str) -> Change:
+        """Return one change. Raises: NotFound."""
+        return change_from(self._get(owner, "find_change", NO_SUCH_CHANGE, seq=change_seq(id) or 0))
+
+    def list_changes(
+        self, owner: Owner, *, state: ChangeState | None = None, before: int | None = None, limit: int = 100
+    ) -> Sequence[Change]:
+        """List changes, newest first, starting after the number `before`; `state` None lists all."""
+        place = {"state": "" if state is None else state.value, "before": before or BEHIND_ALL}
+        return self._list(owner, "list_changes", change_from, _number_of, limit=limit, **place)
+
+    def decide_change(self, change: Change, *, was: ChangeState) -> Change:
+        """Store the new state of a change. Raises: Conflict when it is no longer in the state it `was` in."""
+        if not self._run(change.owner.tenant, "decide_change", **_change_values(change), was=was.value):
+            raise Conflict(f"This change is no longer {was.value}; read it again.")
+        return change
+
+    def delete_old_changes(self, owner: Owner, *, before: datetime, proposed_before: datetime) -> int:
+        """Delete changes decided before a time, and those proposed before another one; return their number."""
+        return self._run(owner, "delete_old_changes", before=before, proposed_before=proposed_before)
+
+
+def _number_of(change: Change) -> int:
+    return change_seq(change.id) or 0
+
+
+def _parse_memories(memories: str | list[Any]) -> tuple[ChangedMemory, ...]:
+    return tuple(
+        ChangedMemory(
+            action=ChangeAction(each["action"]),
+            id=str(each["id"]),
+            version=each["version"],
+            new_version=each["new_version"],
+            before=dict(each["before"]),
+            after=dict(each["after"]),
+        )
+        for each in json_list(memories)
+    )
+
+
+def _render_memories(memories: Sequence[ChangedMemory]) -> str:
+    names = ("action", "id", "version", "new_version", "before", "after")
+    return json_text([{name: getattr(each, name) for name in names} for each in memories])
+
+
+_CHANGES = RecordRows(
+    Change,
+    COLUMNS["change"],
+    seq=("id", change_id, lambda id: change_seq(id) or 0),
+    memories=("memories", _parse_memories, _render_memories),
+)
+change_from, _change_values = _CHANGES.parse, _CHANGES.render

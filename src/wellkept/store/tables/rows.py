@@ -1,4 +1,4 @@
-"""Conversion between records and rows, with columns in the order of `columns.COLUMNS`."""
+"""Columns of each table, in the order in which statements select them, and conversion between records and rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from heapq import nlargest
-from itertools import chain
 from operator import attrgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
@@ -31,7 +29,41 @@ from wellkept.model import (
 )
 from wellkept.model.stored import MemorySummary
 from wellkept.store.engine import CHANGED, WAITING, Row, Unit
-from wellkept.store.tables.columns import COLUMNS
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+_RENAMED = {"user": "user_id"}
+"""Fields of a memory whose name is a reserved word of SQL."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "agent": _names(
+        "tenant_id id name system_prompt model tools colour icon is_active created_at updated_at knowledge_categories"
+    ),
+    # A memory's own fields have columns of the same name; its owner and its id are the key.
+    "memory": (*_names("tenant_id agent_id seq"), *(_RENAMED.get(each.name, each.name) for each in fields(Memory)[2:])),
+    "version": _names("seq version text tags importance replaced_at metadata"),
+    "detail": _names(
+        "tenant_id agent_id key type description summary session_id metadata content_hash size chars lines is_active "
+        "created_at user_id"
+    ),
+    "session": _names(
+        "tenant_id id agent_id summary summarized_count message_count created_at updated_at user_id metadata"
+    ),
+    "message": _names("tenant_id session_id position role content created_at"),
+    "document": _names(
+        "tenant_id id title category source content_hash is_published created_at updated_at flag metadata"
+    ),
+    "event": _names("tenant_id id at action agent_id message meta previous_hash hash"),
+    "change": _names("tenant_id agent_id seq state cause reason text memories actor created_at decided_at user_id"),
+    "context_call": _names("tenant_id agent_id id session_id at layout budget tokens blocks truncations user_id"),
+    "key": _names("tenant_id id scope name created_at last_used_at expires_at revoked_at agents trust user_id"),
+    "workflow": _names("tenant_id id name created_at"),
+    "step": _names("tenant_id workflow_id position step_name agent_id status output completed_at seq"),
+    "chunk": _names("tenant_id id document_id position text"),
+}
 
 R = TypeVar("R", bound=Any)
 OtherField = tuple[str, Callable[[Any], Any] | None, Callable[[Any], Any] | None]
@@ -42,6 +74,9 @@ BEHIND_ALL = 2**62
 
 MAX_PATTERN_BYTES = 50_000
 """Maximum length of a LIKE pattern in SQLite; no searched text is that long."""
+
+NO_OWNER = ""
+"""Tenant of shared tables such as the embedder registry, and agent of passages."""
 
 TAG_BORDER = "\n"
 """Delimiter around every tag in `folded_tags`, so that one LIKE finds a whole tag; tags cannot contain it."""
@@ -221,6 +256,10 @@ _CREATED_AT, _UPDATED_AT, _VALID_FROM, _VALID_TO = map(
 )
 
 
+def number_of(memory: Memory) -> int:
+    return memory_seq(memory.id) or 0
+
+
 def is_searchable(row: Mapping[str, object]) -> bool:
     """Return True if a memory belongs in the index; archived, held and empty ones are never recalled."""
     return row["archived_at"] is None and row["held_at"] is None and row["text"] != ""
@@ -270,19 +309,6 @@ _read_fields = attrgetter(*_FIELDS)
 def number_memory(memory: Memory, seq: int) -> Memory:
     """Return a memory with the id of its number. Every write does this, and `replace` takes twice as long."""
     return Memory(**{**dict(zip(_FIELDS, _read_fields(memory), strict=True)), "id": memory_id(seq)})
-
-
-def owner_params(owner: Owner) -> dict[str, str | None]:
-    """Return the parameters that every statement on an agent's rows takes; with `user` it is limited to that user."""
-    params: dict[str, str | None] = {"tenant": owner.tenant, "agent": owner.agent}
-    if owner.user is not None:
-        params |= {"user": owner.user, "also": NO_USER if owner.with_shared else None}
-    return params
-
-
-def merge_parts(found: Sequence[Sequence[R]], limit: int, key: Callable[[R], Any]) -> Sequence[R]:
-    """Return the first `limit` records by descending key; `found` has such a listing for each of `Owner.parts`."""
-    return found[0] if len(found) == 1 else nlargest(limit, chain.from_iterable(found), key=key)
 
 
 def readable_event(row: Row) -> AuditEvent:

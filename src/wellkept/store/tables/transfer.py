@@ -21,16 +21,14 @@ from wellkept.language.text import check_text, fold, index_terms, terms
 from wellkept.language.values import MAX_DEPTH, check_storable
 from wellkept.model import ChangeCause, ChangeState, Detail, EndedAs, Json, Kind, Memory, Origin, Owner, Role, Scope
 from wellkept.model.stored import Vector
-from wellkept.store.contents import ContentDraft
-from wellkept.store.engine import Row, Unit
-from wellkept.store.search.words import encode_words
-from wellkept.store.tables import audit, knowledge, workflows
+from wellkept.store.engine import Row, Unit, owner_params
+from wellkept.store.search.encoding import encode_terms
+from wellkept.store.tables import history, knowledge
 from wellkept.store.tables.agents import renew_index
-from wellkept.store.tables.changes import change_from
-from wellkept.store.tables.columns import COLUMNS
-from wellkept.store.tables.context import call_from
-from wellkept.store.tables.details import DetailRows, search_text
+from wellkept.store.tables.details import ContentDraft, DetailRows, keep_content, search_text
+from wellkept.store.tables.memories import change_from
 from wellkept.store.tables.rows import (
+    COLUMNS,
     detail_from,
     is_searchable,
     json_text,
@@ -39,10 +37,10 @@ from wellkept.store.tables.rows import (
     memory_values,
     moment,
     note_entries,
-    owner_params,
     stamp,
     step_from,
 )
+from wellkept.store.tables.transcripts import call_from
 from wellkept.transfer.rules import CONTENTS, KEYS, read_facts
 
 MAX_NUMBER = 2**62
@@ -267,7 +265,7 @@ class TransferRows(DetailRows):
                         continue
                     if table.name == "details":
                         self._export_text(unit, detail_from(row), texts, take)
-                    if table.name != "shelves" or row[1] != audit.SHELF:
+                    if table.name != "shelves" or row[1] != history.SHELF:
                         take(table.name, export_row(table, row))
                 # The head follows the log directly: an import restores the log before anything else.
                 if table.name == "audit_log" and user is None:
@@ -285,7 +283,7 @@ class TransferRows(DetailRows):
     def _export_head(self, unit: Unit, take: Take) -> None:
         head = unit.one("audit_head", tenant=unit.tenant)
         if head is not None:
-            take("shelves", {"shelf": audit.SHELF, "last_id": head[0], "last_hash": head[1]})
+            take("shelves", {"shelf": history.SHELF, "last_id": head[0], "last_hash": head[1]})
 
     def _export_text(self, unit: Unit, detail: Detail, texts: set[str], take: Take) -> None:
         """Export the text of a detail once. Report a damaged text in its place and continue."""
@@ -294,7 +292,7 @@ class TransferRows(DetailRows):
         texts.add(detail.content_hash)
         known: Json = {"content_hash": detail.content_hash}
         try:
-            for position, text in enumerate(self._contents.pieces(unit, detail)):
+            for position, text in enumerate(self._iter_content(unit, detail)):
                 take(CONTENTS, known | {"position": position, "text": text})
         except StoreError as error:
             take(CONTENTS, known | {"problem": str(error)})
@@ -348,7 +346,7 @@ class TransferRows(DetailRows):
         def add(unit: Unit) -> int:
             unit.put("add_tenant", tenant=tenant, now=now)
             if text is not None:
-                self._contents.keep(unit, text, now=now)
+                keep_content(unit, text, now=now)
             return self._add_rows(unit, BY_NAME[table], values, vectors or [None] * len(values))
 
         return self.write(tenant, add)
@@ -466,7 +464,7 @@ def _lock_shelf(unit: Unit, shelf: str) -> tuple[int, int]:
 
 def _add_events(unit: Unit, rows: list[dict[str, Any]]) -> int:
     """Append events unchanged, including their hashes."""
-    last, _ = _lock_shelf(unit, audit.SHELF)
+    last, _ = _lock_shelf(unit, history.SHELF)
     if rows and rows[0]["id"] <= last:
         raise Conflict(CHANGED_MEANWHILE)
     for row in rows:
@@ -480,7 +478,7 @@ def _raise_shelf(unit: Unit, row: dict[str, Any]) -> int:
     known = {"tenant": unit.tenant, "last_id": row["last_id"]}
     unit.put("add_shelf", tenant=unit.tenant, shelf=row["shelf"])
     # Copy the head even if it shows that events are missing: the import must show it, too.
-    if row["shelf"] == audit.SHELF:
+    if row["shelf"] == history.SHELF:
         unit.put("set_audit_head", **known, last_hash=row["last_hash"])
     else:
         unit.put("raise_shelf", **known, shelf=row["shelf"])
@@ -494,7 +492,7 @@ def _add_agent(unit: Unit, row: dict[str, Any]) -> int:
 
 
 def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
-    last, _ = _lock_shelf(unit, workflows.SHELF)
+    last, _ = _lock_shelf(unit, history.STEPS_SHELF)
     added = 0
     for row in rows:
         workflow = unit.one("find_workflow", tenant=unit.tenant, id=row["workflow_id"])
@@ -506,9 +504,9 @@ def _add_steps(unit: Unit, rows: list[dict[str, Any]]) -> int:
         unit.put("add_step", **row, folded="")
         step_columns = [row[column] for column in ("step_name", "agent_id", "status", "output", "completed_at")]
         step = step_from([unit.tenant, row["workflow_id"], workflow[2], row["position"], *step_columns])
-        unit.put("index_step", **row | {"seq": last}, terms=encode_words(history_terms(step_words(step))))
+        unit.put("index_step", **row | {"seq": last}, terms=encode_terms(history_terms(step_words(step))))
         added += 1
-    unit.put("raise_shelf", tenant=unit.tenant, shelf=workflows.SHELF, last_id=last)
+    unit.put("raise_shelf", tenant=unit.tenant, shelf=history.STEPS_SHELF, last_id=last)
     return added
 
 

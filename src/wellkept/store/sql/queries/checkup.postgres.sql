@@ -2,11 +2,11 @@
 i.words::text
 
 -- name: set_memory_words
-UPDATE memory_index SET words = :words::tsvector, length = :length
+UPDATE memory_index SET words = :terms::tsvector, length = :length
 WHERE tenant_id = :tenant AND agent_id = :agent AND seq = :seq
 
 -- name: set_chunk_words
-UPDATE chunk_index SET words = :words::tsvector, length = :length, version = :version
+UPDATE chunk_index SET words = :terms::tsvector, length = :length, version = :version
 WHERE tenant_id = :tenant AND seq = :seq
 
 -- name: durability

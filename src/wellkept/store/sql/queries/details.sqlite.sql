@@ -20,9 +20,6 @@ SELECT content_hash FROM detail_contents WHERE tenant_id = :tenant
 -- name: list_contents_in_files
 SELECT content_hash FROM detail_contents WHERE tenant_id = :tenant AND line_index = x'' AND chars > 0
 
--- name: list_tenants_with_files
-SELECT DISTINCT tenant_id FROM detail_contents WHERE line_index = x'' AND chars > 0
-
 -- name: set_line_index
 UPDATE detail_contents SET line_index = :line_index WHERE tenant_id = :tenant AND content_hash = :content_hash
 

@@ -31,7 +31,7 @@ SELECT {event} FROM audit_log WHERE tenant_id = :tenant AND id = ANY(:ids)
 -- name: index_memory
 INSERT INTO memory_index
   (tenant_id, agent_id, seq, version, kind, expires_at, words, length, embedder_id, embedding, session_id, role, since)
-VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :words::tsvector, :length, :embedder_id,
+VALUES (:tenant_id, :agent_id, :seq, :version, :kind, :ends_at, :terms::tsvector, :length, :embedder_id,
         :vector::halfvec, :session_id, :role, :since)
 
 -- name: delete_chunks
@@ -45,7 +45,7 @@ DELETE FROM chunk_index WHERE tenant_id = :tenant AND seq = ANY(:seqs)
 
 -- name: index_chunk
 INSERT INTO chunk_index (tenant_id, seq, version, category, words, length, embedder_id, embedding)
-VALUES (:tenant_id, :seq, :version, :category, :words::tsvector, :length, :embedder_id, :vector::halfvec)
+VALUES (:tenant_id, :seq, :version, :category, :terms::tsvector, :length, :embedder_id, :vector::halfvec)
 
 -- users: of all users
 -- name: unembedded_of_agent
