@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.conformance.examples import ids, texts
 from tests.notes_file.workers import ANN, add, file_in, line, note, put
 from wellkept.model import Scope
-from wellkept.store.notes.file import NotesFile
-from wellkept.store.notes.lines import CUT_OFF, NOT_JSON, DamagedLine, Flaw, Note, format_line, parse_line
+from wellkept.store.notes.file import CUT_OFF, NOT_JSON, DamagedLine, Flaw, Note, NotesFile, format_line, parse_line
 
 GOOD = line(1, "first").encode()
 

@@ -16,8 +16,8 @@ from wellkept.errors import NotFound, StoreError
 from wellkept.memory.rules_filters import parse_filter
 from wellkept.model import Kind, Memory, Owner
 from wellkept.store import open_store, open_workspace
-from wellkept.store.notes.router import RoutedStore
-from wellkept.store.notes.trust import NoteTrust, TrustRows
+from wellkept.store.notes.file import NoteTrust
+from wellkept.store.notes.store import NotesStore, TrustRows
 from wellkept.store.sqlstore import SqlStore
 
 PORT = sorted(
@@ -27,7 +27,7 @@ PORT = sorted(
     for name, member in vars(part).items()
     if inspect.isfunction(member) and not name.startswith("_")
 )
-ROUTED = {name for name in PORT if name in vars(RoutedStore)}
+ROUTED = {name for name in PORT if name in vars(NotesStore)}
 
 
 @pytest.fixture
@@ -49,16 +49,16 @@ def parameters(kind: type, name: str) -> list[tuple[object, ...]]:
     return [(each.name, each.kind, each.default) for each in found]
 
 
-def test_every_other_method_of_the_port_is_that_of_the_database(store: RoutedStore) -> None:
+def test_every_other_method_of_the_port_is_that_of_the_database(store: NotesStore) -> None:
     delegated = [name for name in PORT if name not in ROUTED]
 
     assert len(PORT) > 120
     assert [name for name in delegated if getattr(store, name) != getattr(store.sql, name)] == []
-    assert RoutedStore.__mro__ == (RoutedStore, object), "an inherited method would hide that of the database"
+    assert NotesStore.__mro__ == (NotesStore, object), "an inherited method would hide that of the database"
 
 
 def test_every_routed_method_has_the_parameters_of_the_sql_store() -> None:
-    routed = {name: parameters(RoutedStore, name) for name in ROUTED}
+    routed = {name: parameters(NotesStore, name) for name in ROUTED}
 
     assert routed == {name: parameters(SqlStore, name) for name in ROUTED}
 

@@ -82,9 +82,9 @@ def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicio
     Raises: Invalid when the workspace is not a folder; `store` is then closed.
     """
     # Import late: this imports NumPy, and most programs have no workspace.
-    router = import_module("wellkept.store.notes.router")
+    notes = import_module("wellkept.store.notes.store")
     try:
-        return cast("SqlStore", router.route_notes(store, workspace, max_notes=max_notes, suspicious=suspicious))
+        return cast("SqlStore", notes.NotesStore(store, workspace, max_notes=max_notes, suspicious=suspicious))
     except Invalid:
         store.close()
         raise

@@ -4,231 +4,49 @@
 when it has changed, and only new lines are parsed. Lines that hold no note are reported, and stay in the file whatever
 happens to the others. `docs/notes-file.md` says what other programs can rely on.
 
-Writes to the notes file by the holder of the lock.
-
-Adding one note is a single `write` at the end of the file, then fsync. Everything else replaces the file: write a new
-one beside it, sync it, rename it over the old one, sync the folder. Programs that ignore the lock may append at any
-moment, so each step checks again what it relied on.
+Other programs write these lines too. Parsing accepts what loses nothing (missing or empty `scope` and `tags`, unknown
+fields, any order, CRLF, a byte order mark) and reports everything else as a flaw that a person can fix.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
-import stat
+import re
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
+from typing import Any, Self
 
-from wellkept.errors import Invalid, NotFound, StoreBusy, StoreError
+from wellkept.errors import Invalid, NotFound, StoreError
 from wellkept.language.names import memory_id, memory_seq
-from wellkept.language.text import fold
+from wellkept.language.text import check_text, fold
+from wellkept.memory import rules_trust as instructions
 from wellkept.memory.rules_filters import Condition, is_matching
-from wellkept.model import Kind, Memory, Owner, Trace
+from wellkept.memory.rules_kinds import BLANK, RULES, check_tags
+from wellkept.memory.rules_trust import SUSPICIOUS
+from wellkept.model import Kind, Memory, Origin, Owner, Scope, Trace
 from wellkept.store.notes.disk import (
     FILE_NAME,
     FOLDERS,
     Disk,
-    LockFile,
-    NotesPaths,
-    check_regular,
-    disk_full_error,
+    NotesWriter,
+    ReplacedFile,
     find_paths,
     hold_lock,
-    is_at,
     read_all,
     read_highest,
     translate_os_errors,
-    write_all,
 )
-from wellkept.store.notes.lines import (
-    MAX_SEQ,
-    DamagedLine,
-    Flaw,
-    Note,
-    ParsedFile,
-    append_lines,
-    format_line,
-    parse_file,
-    parse_line,
-)
-from wellkept.store.notes.trust import NoteTrust, mark_as_import
 from wellkept.store.tables.erasure import NOTES_FILE
 from wellkept.store.tables.memories import NO_SUCH_MEMORY
 from wellkept.store.tables.rows import stamp
 from wellkept.upkeep.rules_erasure import mark_row
-
-MAX_TRIES = 20
-PATIENT_TRIES = 5
-"""Attempts after which a rewrite no longer starts again because of appended lines, but copies them afterwards."""
-
-
-class ReplacedFile:
-    """A notes file that a rewrite replaced, kept open to collect lines that another program still appends to it."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd, self._pid = fd, os.getpid()
-        self.status = check_regular(fd)
-        self.content = read_all(fd)
-        self._size = len(self.content)
-        self._tail = self.content[self.content.rfind(b"\n") + 1 :]
-
-    def is_unchanged(self, *, may_have_grown: bool) -> bool:
-        """Return True if the file holds what was read; with `may_have_grown`, lines after that are allowed."""
-        now = os.fstat(self._fd)
-        if (now.st_size, now.st_mtime_ns) == (self._size, self.status.st_mtime_ns):
-            return True
-        return may_have_grown and read_all(self._fd).startswith(self.content)
-
-    def is_at(self, paths: NotesPaths) -> bool:
-        """Return True if the file still has its name."""
-        return is_at(self._fd, paths.file)
-
-    def has_grown(self) -> bool:
-        """Return True if lines were appended. Always False in a forked process: its parent collects them."""
-        return os.getpid() == self._pid and os.fstat(self._fd).st_size > self._size
-
-    def carry_over(self, writer: NotesWriter, *, is_last_call: bool = False) -> None:
-        """Append late lines to the current file; an incomplete line only on the last call.
-
-        Raises: OSError; the next call tries again.
-        """
-        if not self.has_grown():
-            return
-        late = read_all(self._fd)[self._size :]
-        if not is_last_call:
-            late = late[: late.rfind(b"\n") + 1]
-        if late:
-            # The rewrite may have read the first half of a line.
-            whole = late if late.startswith(b"\n") else self._tail + late
-            writer.append(whole.removeprefix(b"\n").removesuffix(b"\n") + b"\n")
-            self._size, self._tail = self._size + len(late), b""
-
-    def __del__(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._fd)
-
-
-class NotesWriter:
-    """Writes to the notes file while the lock is held."""
-
-    def __init__(self, disk: Disk, paths: NotesPaths, lock: LockFile) -> None:
-        self._disk, self._paths, self.lock = disk, paths, lock
-
-    def read(self) -> bytes:
-        """Return the content of the file; empty if there is none."""
-        fd = self._open(os.O_RDONLY)
-        if fd is None:
-            return b""
-        try:
-            return read_all(fd)
-        finally:
-            self._disk.close(fd)
-
-    def append(self, lines: bytes) -> None:
-        """Append whole lines and sync them. Raises: OSError; nothing was stored."""
-        for _ in range(MAX_TRIES):
-            fd = self._open(os.O_RDWR | os.O_APPEND)
-            if fd is None:
-                fd = self._disk.open(self._paths.file, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-            try:
-                check_regular(fd)
-                self._append_to(fd, lines)
-                is_there = is_at(fd, self._paths.file)
-            finally:
-                self._disk.close(fd)
-            # If the name moved, a program without the lock replaced the file, perhaps with our lines in it.
-            if is_there or lines in self.read():
-                self.lock.sync_name()
-                return
-        raise self._busy()
-
-    def rewrite(self, change: Callable[[bytes], bytes]) -> ReplacedFile | None:
-        """Replace the content of the file by `change(content)` atomically, and sync it.
-
-        `change` is called again if a program without the lock wrote meanwhile. Return the replaced file, if there was
-        one, so that lines appended to it late are not lost.
-
-        Raises: OSError; either nothing changed, or the whole change is done and may not survive a power cut.
-        """
-        for attempt in range(MAX_TRIES):
-            fd = self._open(os.O_RDONLY)
-            old = None if fd is None else ReplacedFile(fd)
-            self._write_temp(change(old.content if old else b""), old.status if old else None)
-            if self._may_replace(old, is_patient=attempt < PATIENT_TRIES):
-                self._disk.rename(self._paths.temp, self._paths.file)
-                self.lock.sync_name()
-                return old
-            self._disk.remove(self._paths.temp)
-        raise self._busy()
-
-    def _open(self, flags: int) -> int | None:
-        try:
-            return self._disk.open(self._paths.file, flags)
-        except FileNotFoundError:
-            return None
-
-    def _may_replace(self, old: ReplacedFile | None, *, is_patient: bool) -> bool:
-        if old is None:
-            return not self._paths.file.exists()
-        return old.is_at(self._paths) and old.is_unchanged(may_have_grown=not is_patient)
-
-    def _append_to(self, fd: int, lines: bytes) -> None:
-        for _ in range(MAX_TRIES):
-            size = os.fstat(fd).st_size
-            whole = lines if _is_line_end(fd, size) else b"\n" + lines
-            written = self._disk.write(fd, whole)
-            end = os.lseek(fd, 0, os.SEEK_CUR)
-            start = end - written
-            if written != len(whole):
-                self._undo(fd, start, end)
-                raise disk_full_error()
-            if whole is not lines or _is_line_end(fd, start):
-                break
-            # Another program appended half a line between the check and the write.
-            self._undo(fd, start, end)
-        else:
-            raise self._busy()
-        try:
-            self._disk.sync(fd)
-        except OSError:
-            self._undo(fd, start, end)
-            raise
-
-    def _undo(self, fd: int, start: int, end: int) -> None:
-        """Remove what we appended; if another program wrote after it, it stays as a damaged line."""
-        with contextlib.suppress(OSError):
-            if os.fstat(fd).st_size == end:
-                self._disk.truncate(fd, start)
-
-    def _write_temp(self, content: bytes, like: os.stat_result | None) -> None:
-        fd = self._disk.open(self._paths.temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            if like is not None:
-                # Only root may change the owner.
-                with contextlib.suppress(PermissionError):
-                    os.fchown(fd, like.st_uid, like.st_gid)
-                os.fchmod(fd, stat.S_IMODE(like.st_mode))
-            write_all(self._disk, fd, content)
-            self._disk.sync(fd)
-        except OSError:
-            self._disk.remove(self._paths.temp)
-            raise
-        finally:
-            self._disk.close(fd)
-
-    def _busy(self) -> StoreBusy:
-        return StoreBusy(f"Another program keeps rewriting {self._paths.file} without its lock; try again.")
-
-
-def _is_line_end(fd: int, at: int) -> bool:
-    """Return True if a line may start at this offset."""
-    return at == 0 or os.pread(fd, 1, at - 1) == b"\n"
-
 
 MAX_REPLACED = 8
 """Number of replaced files that are watched for late lines. A program slower than eight rewrites loses its lines."""
@@ -319,19 +137,17 @@ class NotesFile:
         where: Condition | None = None,
         is_held: bool | None = None,
         before: int | None = None,
-        hidden: Collection[int] = (),
-        limit: int = 20,
     ) -> Sequence[Memory]:
         """List notes that meet `where`, newest first. `needle` matches anywhere in the text, ignoring case;
-        `is_held` None lists held notes and others; only numbers below `before`, and none of `hidden`, are listed."""
+        `is_held` None lists held notes and others; only numbers below `before` are listed."""
         folded_needle = fold(needle)
         found = (
             self._apply_trust(note)
             for seq, note in self._read().notes.items()
-            if (before is None or seq < before) and seq not in hidden and folded_needle in note.folded
+            if (before is None or seq < before) and folded_needle in note.folded
         )
         in_state = (memory for memory in found if is_held is None or (memory.held_at is not None) is is_held)
-        return list(islice((each for each in in_state if is_matching(where, each, ANY_TIME)), max(limit, 0)))
+        return [each for each in in_state if is_matching(where, each, ANY_TIME)]
 
     def all(self) -> Sequence[Memory]:
         """Return every note, newest first."""
@@ -537,3 +353,278 @@ def refuse_without_locks(platform: str) -> None:
     """Refuse systems without POSIX file locks. Raises: Invalid."""
     if platform == "win32":
         raise Invalid("Notes in a file need a POSIX system (Linux, macOS); leave the workspace unset on Windows.")
+
+
+MAX_SEQ = 2**53 - 1
+"""The highest id number. Every JSON parser reads integers up to here exactly."""
+
+NOT_JSON = "It is not valid JSON."
+CUT_OFF = "It was cut off: the end of the line is missing."
+
+_BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r"
+_ID = re.compile(rb'"id"\s*:\s*"m-([1-9][0-9]{0,17})"')
+# Legal inside a JSON string, but many programs treat them as line ends.
+_LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line that holds a note."""
+
+    seq: int
+    memory: Memory
+    folded: str
+    digest: str  # of text and tags
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """A line that holds no note, with the reason. The number in its id, if any, stays used."""
+
+    reason: str
+    seq: int = 0
+
+
+Line = Note | Flaw | None
+
+
+def format_line(memory: Memory) -> bytes:
+    """Format a note as a line, including the line feed."""
+    fields = {
+        "id": memory.id,
+        "scope": memory.scope.value,
+        "text": memory.text,
+        "tags": list(memory.tags),
+        "ts": memory.created_at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).translate(_LINE_ENDS).encode() + b"\n"
+
+
+def hash_note(note: Memory) -> str:
+    """Return a short hash of a note's text and tags."""
+    return hashlib.sha256("\0".join([note.text, *note.tags]).encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def parse_line(raw: bytes, owner: Owner) -> Line:
+    """Parse a line without its line feed; None for a blank line."""
+    raw = raw.removeprefix(_BOM)
+    if not raw.strip(_BLANKS):
+        return None
+    try:
+        fields = json.loads(raw.decode())
+    except UnicodeDecodeError as error:
+        return Flaw(f"It is not UTF-8 (byte {error.start + 1} of the line).", _find_number(raw))
+    except (ValueError, RecursionError):
+        return Flaw(NOT_JSON, _find_number(raw))
+    try:
+        memory = _parse_memory(fields, owner)
+    except Invalid as error:
+        return Flaw(str(error), _find_number(raw))
+    return Note(memory_seq(memory.id) or 0, memory, fold(memory.text), hash_note(memory))
+
+
+def _parse_memory(fields: Any, owner: Owner) -> Memory:
+    """Parse the fields of a line. Raises: Invalid."""
+    if not isinstance(fields, dict):
+        raise Invalid("It is not a JSON object.")
+    return Memory(
+        id=_parse_id(fields.get("id")),
+        owner=owner,
+        kind=Kind.NOTE,
+        text=_parse_text(fields.get("text")),
+        tags=_parse_tags(fields.get("tags")),
+        scope=_parse_scope(fields.get("scope")),
+        created_at=_parse_time(fields.get("ts")),
+    )
+
+
+def _parse_id(value: object) -> str:
+    seq = memory_seq(value) if isinstance(value, str) else None
+    if not isinstance(value, str) or seq is None:
+        raise Invalid('Its id is missing or not of the form "m-7".')
+    if seq > MAX_SEQ:
+        raise Invalid(f"The number in its id is higher than {MAX_SEQ}.")
+    return value
+
+
+def _parse_text(value: object) -> str:
+    if value is None:
+        raise Invalid("Its text is missing.")
+    if not isinstance(value, str):
+        raise Invalid("Its text is not a string.")
+    limit = RULES[Kind.NOTE].max_chars
+    if len(value) > limit:
+        raise Invalid(f"Content too long (max {limit:,} characters)")
+    if not value.strip():
+        raise Invalid(BLANK)
+    return check_text(value)
+
+
+def _parse_tags(value: object) -> tuple[str, ...]:
+    # Go writes an empty list as null.
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise Invalid("Its tags are not a list.")
+    return check_tags(value)
+
+
+def _parse_scope(value: object) -> Scope:
+    if value is None or value == "":
+        return Scope.WORKSPACE
+    try:
+        # Any other type raises ValueError as well.
+        return Scope(value)  # type: ignore[arg-type]
+    except ValueError:
+        raise Invalid(f"Its scope is none of {', '.join(Scope)}.") from None
+
+
+def _parse_time(value: object) -> datetime:
+    if not isinstance(value, str):
+        raise Invalid('Its ts is missing or not a time such as "2026-01-31T12:00:00Z".')
+    try:
+        time = datetime.fromisoformat(value)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Invalid('Its ts is not a time such as "2026-01-31T12:00:00Z".') from None
+
+
+def _find_number(raw: bytes) -> int:
+    """Return the highest valid number in anything that looks like an id; 0 if there is none."""
+    return max((seq for match in _ID.finditer(raw) if (seq := int(match[1])) <= MAX_SEQ), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedLine:
+    """A line that stays in the file but holds no usable note."""
+
+    line: int  # 1 is the first
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """The notes file as it was read once: notes by number, and damaged lines."""
+
+    content: bytes = b""
+    notes: Mapping[int, Note] = field(default_factory=dict)  # by number, highest first
+    damaged: tuple[DamagedLine, ...] = ()
+    highest: int = 0  # of all numbers in the file, including damaged lines
+    lines: Mapping[bytes, Line] = field(default_factory=dict)
+
+    def without(self, seqs: Collection[int]) -> bytes:
+        """Return the content without these notes: every line with such an id goes, all others stay byte for byte."""
+        *lines, tail = self.content.split(b"\n")
+        kept = [raw + b"\n" for raw in lines if not self._has_seq(raw, seqs)]
+        return b"".join(kept) + (b"" if self._has_seq(tail, seqs) else tail)
+
+    def without_lines(self, seqs: Collection[int], names: Collection[str]) -> bytes:
+        """Return the content without these notes and without the lines with these names."""
+        lines = self.without(seqs).split(b"\n")
+        return b"\n".join(raw for raw in lines if hash_line(raw) not in names)
+
+    def note_texts(self) -> Mapping[int, Sequence[str]]:
+        """Return all lines of each note as text, including duplicates and fields that only other programs know."""
+        found: dict[int, list[str]] = {}
+        for raw, line in self.lines.items():
+            if isinstance(line, Note):
+                found.setdefault(line.seq, []).append(unescape_line(raw))
+        return found
+
+    def damaged_texts(self) -> Mapping[str, str]:
+        """Return the text of each line that holds no note, by its name."""
+        return {hash_line(raw): unescape_line(raw) for raw, line in self.lines.items() if isinstance(line, Flaw)}
+
+    def _has_seq(self, raw: bytes, seqs: Collection[int]) -> bool:
+        line = self.lines.get(raw)
+        return isinstance(line, Note) and line.seq in seqs
+
+
+def hash_line(raw: bytes) -> str:
+    """Return the name of a line: the hash of its bytes."""
+    return hashlib.sha256(raw).hexdigest()
+
+
+def unescape_line(raw: bytes) -> str:
+    """Return a line as text, with JSON escapes replaced by the characters they stand for."""
+    text = raw.decode(errors="replace")
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace('\\"', '"')
+
+
+def parse_file(content: bytes, owner: Owner, known: ParsedFile) -> ParsedFile:
+    """Parse `content`, reusing the lines that `known` has already parsed."""
+    notes: dict[int, Note] = {}
+    damaged: list[DamagedLine] = []
+    lines: dict[bytes, Line] = {}
+    first_at: dict[int, int] = {}
+    highest = 0
+    pieces = content.split(b"\n")
+    for number, raw in enumerate(pieces, 1):
+        line = lines[raw] = known.lines[raw] if raw in known.lines else parse_line(raw, owner)
+        if line is None:
+            continue
+        highest = max(highest, line.seq)
+        if isinstance(line, Flaw):
+            is_torn = number == len(pieces) and line.reason == NOT_JSON
+            damaged.append(DamagedLine(number, CUT_OFF if is_torn else line.reason))
+        elif line.seq in notes:
+            # The first line wins, so that no appended line can change an existing note.
+            reason = f"Its id is already that of line {first_at[line.seq]}; give it another."
+            damaged.append(DamagedLine(number, reason))
+        else:
+            notes[line.seq], first_at[line.seq] = line, number
+    newest_first = dict(sorted(notes.items(), reverse=True))
+    return ParsedFile(content, newest_first, tuple(damaged), highest, lines)
+
+
+def append_lines(content: bytes, added: bytes) -> bytes:
+    """Return `content` followed by whole lines, with a line feed in between if one is missing."""
+    return content + (b"\n" if added and content and not content.endswith(b"\n") else b"") + added
+
+
+CHANGED = "changed in the workspace's file"
+CAME_WITH_IT = "came with the workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class NoteTrust:
+    """Trusted notes of one file: all above a number, and those that still have the recorded hash.
+
+    Stored as text that only grows at its end: the number, then `id:hash` for each note. The last entry of an id counts.
+    """
+
+    through: int = 0
+    hashes: Mapping[int, str] = field(default_factory=dict)
+
+    def find_reason(self, seq: int, digest: str) -> str | None:
+        """Return why a note is an import; None if it is the user's."""
+        known = self.hashes.get(seq)
+        if known is None:
+            return CAME_WITH_IT if seq <= self.through else None
+        return None if known == digest else CHANGED
+
+    def __str__(self) -> str:
+        return f"{self.through}{format_entries(self.hashes)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse the stored text."""
+        through, *entries = text.split()
+        # An id without a hash was approved before hashes were recorded, so its text at that time is unknown.
+        pairs = (entry.split(":") for entry in entries if ":" in entry)
+        return cls(int(through), {int(seq): digest for seq, digest in pairs})
+
+
+def mark_as_import(note: Memory, mode: str, reason: str) -> Memory:
+    """Return the note as an import that waits for approval; `mode` is the setting `suspicious`."""
+    rule = None if mode == "show" else instructions.find_instruction("\n".join([note.text, *note.tags]))
+    flag = reason if rule is None else f"{reason}; {SUSPICIOUS}: {rule}"
+    held_at = note.created_at if mode == "hold" and rule is not None else None
+    return replace(note, origin=Origin.IMPORT, flag=flag, held_at=held_at)
+
+
+def format_entries(hashes: Mapping[int, str]) -> str:
+    return "".join(f" {seq}:{digest}" for seq, digest in hashes.items())
