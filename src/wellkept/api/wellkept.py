@@ -171,8 +171,10 @@ class Wellkept(CheckedMethods):
 
         Raises: Invalid when the backup is damaged or when there is a store already; StoreError.
         """
+        from wellkept.store.sqlite.backup import restore_backup
+
         with _reading(Path(path), progress) as (file, report_bytes):
-            return store.restore_store(file, to, progress=report_bytes)
+            return restore_backup(file, to, progress=report_bytes)
 
     @staticmethod
     def verify_receipt(receipt: Receipt | Mapping[str, Any]) -> bool:
@@ -185,8 +187,10 @@ class Wellkept(CheckedMethods):
 
         Raises: Invalid, which names the damage.
         """
+        from wellkept.store.sqlite.backup import verify_backup
+
         with _reading(Path(path), progress) as (file, report_bytes):
-            return store.check_backup(file, scratch=Path(path).absolute().parent, progress=report_bytes)
+            return verify_backup(file, scratch=Path(path).absolute().parent, progress=report_bytes)
 
     def check(self, *, is_quick: bool = False, progress: Progress | None = None) -> Sequence[CheckResult]:
         """Check the whole store, all tenants, and report each problem with its remedy; change nothing.
@@ -293,9 +297,11 @@ def _check_replaceable(target: Path) -> None:
     """Check that a backup may be written to `target`: only another backup is replaced. Raises: Invalid."""
     if not os.path.isfile(target) or not os.path.getsize(target):
         return
+    from wellkept.store.sqlite.backup import is_backup
+
     try:
         with archives.open_archive(target) as (stream, _):
-            is_replaceable = store.is_backup(stream)
+            is_replaceable = is_backup(stream)
     except Invalid:
         is_replaceable = False
     if not is_replaceable:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from wellkept.errors import Invalid
 from wellkept.history.rules_history import check_key
-from wellkept.model import BackupReport
 from wellkept.program import advise_install
 
 if TYPE_CHECKING:
@@ -88,34 +86,6 @@ def open_workspace(store: SqlStore, workspace: Path, *, max_notes: int, suspicio
     except Invalid:
         store.close()
         raise
-
-
-def restore_store(file: IO[bytes], url: str, *, progress: Callable[[], None] | None = None) -> BackupReport:
-    """Restore a backup to `url`, the address of a SQLite file that does not exist yet.
-
-    Raises: Invalid, StoreError.
-    """
-    path = IN_MEMORY if is_postgres(url) else sqlite_path(url)
-    if path == IN_MEMORY:
-        raise Invalid("A backup is restored to a SQLite file: name it as sqlite:///file.db.")
-    return _backup().restore_backup(file, Path(path), progress=progress)  # type: ignore[no-any-return]
-
-
-def is_backup(file: IO[bytes]) -> bool:
-    """Return True if a stream begins like a backup."""
-    return bool(_backup().is_backup(file))
-
-
-def check_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None] | None = None) -> BackupReport:
-    """Check every part of a backup, with temporary files in `scratch`.
-
-    Raises: Invalid, which names the damage.
-    """
-    return _backup().verify_backup(file, scratch=scratch, progress=progress)  # type: ignore[no-any-return]
-
-
-def _backup() -> Any:
-    return import_module("wellkept.store.sqlite.backup")
 
 
 def _open_postgres(url: str, **options: Any) -> Engine:

@@ -143,7 +143,7 @@ def _sqlite_checks(settings: Settings) -> Iterator[CheckResult]:
     if path.exists() and not os.access(path, os.R_OK | os.W_OK):
         advice = "Become its owner, or let its owner give you the right to write: chmod u+rw."
         yield _fail("file", f"{path} cannot be read and written", advice)
-    if exposed := import_module("wellkept.store.sqlite.files").find_exposed(path):
+    if exposed := import_module("wellkept.store.sqlite.engine").find_exposed(path):
         run = f"chmod -R go= {' '.join(map(str, exposed))}"
         advice = f"Other users of this machine can read what agents remember. Run: {run}"
         yield _check("rights", "others may read the store", advice)

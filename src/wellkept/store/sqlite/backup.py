@@ -26,12 +26,13 @@ from wellkept.deadline import check_deadline
 from wellkept.errors import Invalid, StoreError
 from wellkept.model import BackupReport, Json
 from wellkept.program import FORMER_NAME, PROGRAM
+from wellkept.store import IN_MEMORY, is_postgres, sqlite_path
 from wellkept.store.engine import Progress
 from wellkept.store.notes.disk import OWNER_ONLY_FILE, Disk, make_private
-from wellkept.store.sqlite.files import WAL_SUFFIX
 from wellkept.store.sqlite.writer import translate_errors
 from wellkept.store.tables.details import CHUNK_CHARS, FOLDER_SUFFIX
 
+WAL_SUFFIX = "-wal"
 DATABASE, CONTENTS, MANIFEST = "database.db", "contents", "manifest.json"
 VERSION = 1
 PAGES = 256
@@ -59,7 +60,6 @@ SELECT count(*), coalesce(sum(found * ? >= chars), 0) FROM (
   ) AS found
   FROM (SELECT DISTINCT tenant_id, content_hash, chars FROM details) d)"""
 
-_SHA256 = re.compile("[0-9a-f]{64}")
 _CONTENT = re.compile(rf"{CONTENTS}/([^/]{{1,200}}-[0-9a-f]{{16}})/([0-9a-f]{{64}}\.zst)")
 
 
@@ -109,12 +109,14 @@ def verify_backup(file: IO[bytes], *, scratch: Path, progress: Callable[[], None
         return _unpack(file, Path(folder), is_kept=lambda name: name == DATABASE, progress=progress)
 
 
-def restore_backup(file: IO[bytes], path: Path, *, progress: Callable[[], None] | None = None) -> BackupReport:
-    """Unpack a backup beside `path`, check it, and then move it into place.
+def restore_backup(file: IO[bytes], url: str, *, progress: Callable[[], None] | None = None) -> BackupReport:
+    """Unpack a backup beside the file that `url` names, check it, and then move it into place.
 
-    Raises: Invalid when the backup is damaged or when there already is a store.
+    Raises: Invalid when the backup is damaged or when there already is a store; StoreError.
     """
-    path = Path(os.path.realpath(path))
+    if is_postgres(url) or sqlite_path(url) == IN_MEMORY:
+        raise Invalid("A backup is restored to a SQLite file: name it as sqlite:///file.db.")
+    path = Path(os.path.realpath(sqlite_path(url)))
     if any(each.exists() and each.stat().st_size for each in (path, Path(f"{path}{WAL_SUFFIX}"))):
         raise Invalid(OCCUPIED.format(path=path))
     make_private(path.parent)
@@ -309,17 +311,9 @@ def _parse_manifest(encoded: bytes) -> _Manifest:
         moment = datetime.fromisoformat(created_at)
     except ValueError as error:
         raise Invalid(NOT_A_MANIFEST) from error
-    if version != VERSION or moment.tzinfo is None or not all(map(_is_member, members.values())):
+    if version != VERSION or moment.tzinfo is None:
         raise Invalid(NOT_A_MANIFEST)
     return _Manifest(moment, members)
-
-
-def _is_member(value: object) -> bool:
-    """Return True for the size and the checksum of a part."""
-    if not isinstance(value, dict) or value.keys() != {"bytes", "sha256"}:
-        return False
-    size, sha256 = value["bytes"], value["sha256"]
-    return type(size) is int and size >= 0 and isinstance(sha256, str) and _SHA256.fullmatch(sha256) is not None
 
 
 def _check_database(database: Path) -> None:

@@ -5,7 +5,9 @@ Several processes may use one file: each has its own writer thread, and SQLite's
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import threading
 import time
 import uuid
@@ -31,12 +33,12 @@ from wellkept.store.migrations import (
     lacks_summary,
     load_migrations,
 )
+from wellkept.store.notes.disk import OWNER_ONLY_FILE, make_private
 from wellkept.store.queries import load_queries
 from wellkept.store.search.encoding import COMPACT_ENCODING
 from wellkept.store.search.memory_search import MemorySearch
 from wellkept.store.sqlite import scrub
-from wellkept.store.sqlite.backup import PAGES, write_backup
-from wellkept.store.sqlite.files import create_database_file
+from wellkept.store.sqlite.backup import PAGES, WAL_SUFFIX, write_backup
 from wellkept.store.sqlite.writer import (
     SqliteUnit,
     SqliteWriter,
@@ -282,3 +284,49 @@ def _apply_pending(connection: apsw.Connection, migrations: Sequence[Migration])
             "INSERT INTO schema_migrations (number, name, checksum) VALUES (?, ?, ?)",
             (migration.number, migration.name, migration.checksum),
         )
+
+
+EMPTY = (
+    "The database {path} is missing or empty, but {log} still holds what was written to it. Restore the database from "
+    "a backup. To start a new store here, move {log} away."
+)
+
+
+def create_database_file(path: Path) -> None:
+    """Create the database's file and folder with owner-only permissions; leave existing ones unchanged.
+
+    Raises: StoreError if the file is missing or empty while its write-ahead log is not.
+    """
+    path = Path(os.path.realpath(path))
+    log = Path(f"{path}{WAL_SUFFIX}")
+    try:
+        make_private(path.parent)
+        # Check the log before the database: another process may be creating both, the database first.
+        is_logged = _file_size(log) > 0
+        if _file_size(path):
+            return
+        if is_logged:
+            raise StoreError(EMPTY.format(path=path, log=log))
+        with contextlib.suppress(FileExistsError):
+            _create_empty(path)
+    except OSError as error:
+        raise StoreError(f"The database {path} cannot be created: {error.strerror}.") from error
+
+
+def find_exposed(path: Path) -> Sequence[Path]:
+    """Return the files and folders of a store that other users of this machine may read or write."""
+    files = [Path(f"{path}{suffix}") for suffix in ("", WAL_SUFFIX, "-shm", FOLDER_SUFFIX)]
+    return [each for each in files if each.exists() and each.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+
+
+def _file_size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _create_empty(path: Path) -> None:
+    """Create an empty file without opening it: closing it would release SQLite's locks on it in this process."""
+    try:
+        os.mknod(path, OWNER_ONLY_FILE | stat.S_IFREG)
+    except PermissionError:
+        # macOS reserves mknod for root.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, OWNER_ONLY_FILE))

@@ -64,23 +64,8 @@ TABLES: Mapping[str, ErasureTable] = {
     for table, facts in read_facts("erasure").items()
 }
 
-DEPENDENT_TABLES = {
-    "memory_index": "removed with its memory",
-    "chunk_index": "removed with its passage",
-    "step_index": "removed with its step",
-    "detail_contents": "swept when no detail refers to it",
-    "detail_chunks": "removed with its content",
-    "erased_texts": "holds keyed hashes only",
-    "shown_texts": "holds hashes only, and is bounded",
-    "idempotency_keys": "every erasure clears all kept answers",
-    "console_logins": "holds hashes only, and goes with the tenant",
-    "shelves": "holds counters and the last hash of the audit log",
-    "audit_lanes": "holds counters only",
-    "vector_queue": "holds counters only",
-    "recalls_by_day": "holds counters only",
-    "audit_waiting": "its events are added to the log before it is searched",
-}
-"""Tables of tenants that need no search, each with the reason."""
+DEPENDENT_TABLES = tuple(read_facts("unsearched"))
+"""Tables of tenants that need no search."""
 
 GOES_WITH: Mapping[str, tuple[tuple[str, str], ...]] = {
     "memories": (("erase_memory_index", "memory_index"), ("erase_versions_of_memories", "memory_versions")),
