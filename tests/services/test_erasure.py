@@ -424,6 +424,47 @@ def test_nothing_of_it_comes_back_from_memory(place: Place, clock: Clock, acme: 
     atlas.remember(f"{NAME} likes tea", origin=Origin.AGENT)  # no echo any more: nobody remembers that it was shown
 
 
+@pytest.mark.parametrize("user", ["", "ann"])
+def test_every_process_forgets_what_it_showed(place: Place, clock: Clock, acme: TenantMemory, user: str) -> None:
+    said = f"{NAME} likes tea"
+    (acme.agent("atlas").for_user(user) if user else acme.agent("atlas")).remember(said)
+    with place.open(clock) as another:
+        whole = another.agent("atlas", acme.id)
+        elsewhere = whole.for_user(user) if user else whole
+        assert elsewhere.recall("tea")
+        with pytest.raises(Invalid, match="came out of memory"):
+            elsewhere.remember(f"I recall: {said}", origin=Origin.AGENT)
+
+        clock.forward(minutes=1)
+        acme.data.erase(NAME)
+        another._services.loop_guard.flush()
+
+        assert place.sql(f"SELECT hash FROM shown_texts WHERE tenant_id = '{acme.id}'") == []
+        clock.forward(minutes=1)
+        elsewhere.remember(said, origin=Origin.AGENT)
+        assert elsewhere.recall("tea")
+        with pytest.raises(Invalid, match="came out of memory"):
+            elsewhere.remember(f"I recall: {said}", origin=Origin.AGENT)
+
+
+def test_what_is_written_while_it_is_forgotten_does_not_stay(
+    place: Place, clock: Clock, acme: TenantMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acme.agent("atlas").remember(f"{NAME} likes tea")
+    with place.open(clock) as another:
+        add_shown = another._store.add_shown
+
+        def add_late(*given: Any, **named: Any) -> bool:
+            acme.data.erase(NAME)
+            return add_shown(*given, **named)
+
+        monkeypatch.setattr(another._store, "add_shown", add_late)
+        assert another.agent("atlas", acme.id).recall("tea")
+        another._services.loop_guard.flush()
+
+        assert place.sql(f"SELECT hash FROM shown_texts WHERE tenant_id = '{acme.id}'") == []
+
+
 def reached_from(root: object) -> Iterator[object]:
     """Everything a program holds on to through `root`; not the code itself."""
     waiting, seen = [root], {id(root)}

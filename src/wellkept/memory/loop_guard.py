@@ -14,7 +14,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from textwrap import dedent
 from typing import TYPE_CHECKING
@@ -160,6 +160,10 @@ RENEWED = timedelta(hours=1)
 """Time after which a text that is shown again is written again."""
 
 MAX_WAITING = 100_000
+FORGOTTEN = "shown texts forgotten"
+"""Start of the name of the record that says when a tenant's shown texts were last forgotten."""
+
+NEVER = datetime.min.replace(tzinfo=UTC)
 GUARDED_ORIGINS = (Origin.AGENT, Origin.TOOL, Origin.MODEL)
 """Origins the guard applies to: a person may repeat a statement, a program would only store its own output again."""
 
@@ -170,7 +174,7 @@ class LoopGuard:
     """Bounded record of the latest texts shown to each agent, separately for each user and for none.
 
     This process remembers the texts themselves. Their hashes are written to the store in the background, so that other
-    processes recognise them; a crash loses those of the last second.
+    processes recognise them; a crash loses those of the last second. An erasure in any process forgets them in all.
     """
 
     def __init__(self, store: SqlStore, now: Clock) -> None:
@@ -210,10 +214,10 @@ class LoopGuard:
         self._writer.flush(lambda owner: tenant in (None, owner.tenant))
 
     def forget(self, tenant: str) -> None:
-        """Drop what is recorded of a tenant's agents, here and in the store."""
-        with self._lock:
-            for owner in [owner for owner in self._shown if owner.tenant == tenant]:
-                del self._shown[owner]
+        """Drop what is recorded of a tenant's agents, here, in the store and in other processes."""
+        # Before the hashes go: what another process writes in the meantime, it finds to be forgotten.
+        self._store.put_record(f"{FORGOTTEN} {tenant}", "", at=self._now())
+        self._drop_forgotten(tenant)
         self._writer.forget(lambda owner: owner.tenant == tenant)
         self._store.forget_shown(tenant)
 
@@ -230,26 +234,46 @@ class LoopGuard:
         if memory.origin not in GUARDED_ORIGINS:
             return is_block(memory.text)
         choices = list_echo_hashes(memory.text)
-        with self._lock:
-            latest = tuple(self._shown.get(memory.home, ()))
-        known = frozenset(map(hash_shown, latest))
-        if any(choice <= known for choice in choices):
-            return True
+        if self._is_latest(memory.home, choices):
+            self._drop_forgotten(memory.owner.tenant)
+            if self._is_latest(memory.home, choices):
+                return True
         shared = [_add_user(memory.user, each) for each in choices]
         every = frozenset().union(*shared)
         found = self._store.find_shown(memory.owner, every, since=self._now() - KEPT) if every else frozenset()
         return any(choice.issubset(found) for choice in shared)
 
+    def _is_latest(self, owner: Owner, choices: Iterable[frozenset[str]]) -> bool:
+        with self._lock:
+            latest = tuple(self._shown.get(owner, ()))
+        known = frozenset(map(hash_shown, latest))
+        return any(choice <= known for choice in choices)
+
+    def _drop_forgotten(self, tenant: str) -> datetime:
+        """Drop here what a tenant's agents were shown before any process last forgot it, and return that time."""
+        record = self._store.find_record(f"{FORGOTTEN} {tenant}")
+        since = NEVER if record is None else record[1]
+        with self._lock:
+            for texts in (texts for owner, texts in self._shown.items() if owner.tenant == tenant):
+                for text in [text for text, shown_at in texts.items() if shown_at <= since]:
+                    del texts[text]
+        return since
+
     def _write(self, owner: Owner, texts: Mapping[str, datetime]) -> bool:
-        hashes = {found for found in map(hash_shown, texts) if found is not None}
-        at = max(texts.values())
+        since, at = self._drop_forgotten(owner.tenant), max(texts.values())
+        new = (hash_shown(text) for text, shown_at in texts.items() if shown_at > since)
+        shown = _add_user(owner.user, {found for found in new if found is not None})
         try:
-            return not hashes or self._store.add_shown(
-                owner.whole, _add_user(owner.user, hashes), at=at, since=at - KEPT, keep=SHOWN_PER_OWNER
+            is_done = not shown or self._store.add_shown(
+                owner.whole, shown, at=at, since=at - KEPT, keep=SHOWN_PER_OWNER
             )
+            # They were forgotten between the two, perhaps before these were added.
+            if shown and self._drop_forgotten(owner.tenant) > since:
+                self._store.forget_shown(owner.tenant)
         # Where nothing can be written, nothing can come back.
         except ReadOnly:
             return True
+        return is_done
 
 
 def _add_user(user: str | None, hashes: Collection[str]) -> frozenset[str]:
