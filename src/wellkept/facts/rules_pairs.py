@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from enum import StrEnum
 
 import numpy as np
@@ -23,7 +24,7 @@ from wellkept.facts.rules_statements import (
     Statement,
     weigh,
 )
-from wellkept.facts.rules_words import load_attributes, load_kinds
+from wellkept.facts.rules_words import load_attributes, load_kinds, load_names
 from wellkept.language.text import terms
 from wellkept.model import EndedAs
 
@@ -161,7 +162,8 @@ def _compare_values(old: Statement, new: Statement) -> dict[str, float]:
     # "Call me Mr Pym" leaves the name Harold Pym as it is.
     is_kept = attribute and (one <= other or other <= one or (old.attribute == "name" and bool(one & other)))
     # "My boss is Norwegian" names nobody new.
-    is_kept = is_kept or (attribute and old.attribute in PEOPLE_OF_USER and new.cue is ChangeCue.NONE)
+    is_named = " " in new.value or new.value.lower() in load_names()
+    is_kept = is_kept or (attribute and old.attribute in PEOPLE_OF_USER and new.cue is ChangeCue.NONE and not is_named)
     return {
         "same_slot": float(attribute),
         # "I quit my job" and "I work at the harbour".
@@ -273,7 +275,7 @@ def rate_nearness(old: Statement, new: Statement) -> float:
 
 HARD_GATES = {
     *("also", "subject", "restated", "same value", "names nobody", "another one", "one of many", "other head"),
-    *("other value", "another of many", "part of it"),
+    *("other value", "another of many", "part of it", "same frame"),
 }
 """Gates that no chance passes either."""
 
@@ -313,10 +315,9 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         "another one": bool(old.opening & new.opening)
         and len(old.opening - new.opening) == len(new.opening - old.opening) == 1,
         # "I speak French" and "I speak German".
-        "one of many": new.cue is ChangeCue.NONE
-        and bool(old.many)
-        and old.many == new.many
-        and not (old.content & new.content) - {*terms(old.many)},
+        "one of many": new.cue is ChangeCue.NONE and _is_one_of_many(old, new),
+        # "I grow basil on the balcony" and "I grow chillies on the balcony".
+        "same frame": new.cue is ChangeCue.NONE and not features["same_slot"] and _is_parallel(old, new),
         # "I live in Rome" and "I live in Oslo for now".
         "for a while": "once" in new.traits and new.cue in (ChangeCue.SOFT, ChangeCue.NONE),
         # "I love coffee" and "I have a new coffee machine".
@@ -345,6 +346,23 @@ def find_gate(old: Statement, new: Statement, features: Mapping[str, float]) -> 
         and not (features["other_shape"] and is_same_topic),
     }
     return next((name for name, is_closed in gates.items() if is_closed), "")
+
+
+def _is_one_of_many(old: Statement, new: Statement) -> bool:
+    is_same_verb = bool(old.many) and old.many == new.many
+    return is_same_verb and not (old.content & new.content) - {*terms(old.many)}
+
+
+LEAST_ALIKE = 0.5
+
+
+def _is_parallel(old: Statement, new: Statement) -> bool:
+    """Return True if two statements are built alike, and do not begin with the same thing ("Standup is at …")."""
+    words = old.text.lower().split(), new.text.lower().split()
+    is_alike = SequenceMatcher(None, *words, autojunk=False).ratio() >= LEAST_ALIKE
+    # "I take 5 mg of ramipril" and "I take 10 mg of ramipril" differ in nothing but numbers.
+    differs = any(stem.isalpha() for stem in old.content ^ new.content)
+    return is_alike and differs and not (old.opening and old.opening == new.opening)
 
 
 def count_evidence(old: Statement, new: Statement) -> float:
