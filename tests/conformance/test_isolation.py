@@ -161,6 +161,7 @@ BY_A_TENANT: dict[str, Attempt] = {
     "get_agent": lambda store, me, it: store.get_agent(Owner(me.tenant, it.agent)),
     "find_agent": lambda store, me, it: store.find_agent(Owner(me.tenant, it.agent)),
     "list_agents": lambda store, me, it: store.list_agents(me.tenant),
+    "iter_owners": lambda store, me, it: list(store.iter_owners(me.tenant)),
     "update_agent": lambda store, me, it: store.update_agent(agent(Owner(me.tenant, it.agent), name="changed")),
     "delete_agent": lambda store, me, it: store.delete_agent(Owner(me.tenant, it.agent)),
     "count_memories_by_agent": lambda store, me, it: [

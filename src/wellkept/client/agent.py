@@ -292,7 +292,12 @@ class ClientAgentKnowledge(ClientView[C]):
 
     search = Verb(
         AgentKnowledge.search,
-        call("POST /api/kb/search", also={"agent": "{agent}", "records": True}, is_repeatable=True),
+        call(
+            "POST /api/kb/search",
+            many(model.Hit, "hits"),
+            also={"agent": "{agent}", "records": True},
+            is_repeatable=True,
+        ),
     )
     skills = Verb(AgentKnowledge.skills, call("GET /api/skills?agent={agent}", many(model.Skill)))
 

@@ -177,7 +177,7 @@ class ClientKnowledge(ClientView[C]):
     delete = Verb(tenants.TenantKnowledge.delete, call(f"DELETE {DOCUMENTS}/{{id}}"))
     search = Verb(
         tenants.TenantKnowledge.search,
-        call("POST /api/kb/search", also={"records": True}, is_repeatable=True),
+        call("POST /api/kb/search", many(model.Hit, "hits"), also={"records": True}, is_repeatable=True),
     )
 
 

@@ -108,6 +108,7 @@ class Fitter:
     def __init__(self, window: Window, budget: int, ways: FitCallbacks) -> None:
         self.window = window
         self.ways = ways
+        self.can_refer = True
         self.budget = budget
         self.excess = self.excess_of(window)
         self._whole = window
@@ -232,7 +233,9 @@ class Fitter:
         if not moved or self.excess_of(self._with_reference(part, moved, longest_placeholder(what))) >= self.excess:
             return
         # A store that cannot be written has no reference to give; the pieces are dropped if nothing else helps.
-        if line := self.ways.refer(moved, what):
+        line = self.ways.refer(moved, what)
+        self.can_refer = bool(line)
+        if line:
             by = reference_piece(moved, line, own_mentions(moved, self.keys_outside(moved)))
             message = f"{what[:1].upper()}{what[1:]} moved behind a reference."
             self.apply("reference", part, moved, by, MOVED, message, made=line)
@@ -552,7 +555,8 @@ def _drop_rest(fitter: Fitter) -> None:
 
         removed = pieces[: next(filter(fits, range(1, len(pieces))), len(pieces))]
         if removed and fitter.excess > 0:
-            said = f"There was no room for {len(removed)} of {len(pieces)} {PART_NAMES[part]}, not even as references."
+            why = "not even as references" if fitter.can_refer else "and the store cannot be written for references"
+            said = f"There was no room for {len(removed)} of {len(pieces)} {PART_NAMES[part]}, {why}."
             fitter.apply("drop", part, removed, None, NO_ROOM, said)
 
 
