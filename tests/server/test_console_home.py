@@ -13,7 +13,9 @@ from tests.server.conftest import MovableClock
 from tests.server.console import Browser, links, read
 from tests.server.live import serving
 from wellkept import Wellkept
+from wellkept.errors import Conflict, NotFound
 from wellkept.model import TenantStats
+from wellkept.server.console import sample
 from wellkept.upkeep import stats
 
 
@@ -27,11 +29,44 @@ def visit(wellkept: Wellkept, tenant: str) -> tuple[str, str]:
     return read(answer), answer.text
 
 
-def test_an_empty_store_names_the_first_step(wellkept: Wellkept) -> None:
-    empty, _ = visit(wellkept, f"t-{uuid.uuid4().hex[:8]}")
+def test_an_empty_store_offers_sample_data_and_the_first_step(wellkept: Wellkept) -> None:
+    tenant = wellkept.tenant(f"t-{uuid.uuid4().hex[:8]}")
+    with serving(wellkept, no_auth=False) as address:
+        browser = Browser(address)
+        browser.log_in(tenant.keys.create("admin").key)
+        empty = read(browser.get("/admin"))
+        assert "Nothing is remembered yet" in empty
+        assert 'wellkept remember "Prefers tabs over spaces" --agent atlas' in empty
 
-    assert "Nothing is remembered yet" in empty
-    assert 'wellkept remember "Prefers tabs over spaces" --agent atlas' in empty
+        memories = read(browser.send("/admin/sample"))
+
+        assert "Lena is allergic to hazelnuts" in memories
+        agent = tenant.agent("sample")
+        assert "Porto" in agent.profile(user="lena").text
+        assert "Lisbon" not in agent.profile(user="lena").text, "the sample shows a correction"
+        count = len(agent.list(state="all"))
+        browser.send("/admin/sample")
+        assert len(agent.list(state="all")) == count, "it is added once"
+        assert "This store holds sample data" in read(browser.get("/admin"))
+        tenant.agent("mine").remember("Stays")
+        tenant.knowledge.ingest_text("Stays, too", title="Mine", category="sample")
+        browser.send("/admin/sample/remove")
+        assert [each.id for each in tenant.agents.list()] == ["mine"]
+        assert [each.title for each in tenant.knowledge.list()] == ["Mine"]
+        assert browser.send("/admin/sample/remove").status_code == 404
+        browser.close()
+
+
+def test_an_agent_that_happens_to_be_called_sample_is_left_alone(wellkept: Wellkept) -> None:
+    tenant = wellkept.tenant(f"t-{uuid.uuid4().hex[:8]}")
+    tenant.agent("sample").remember("Mine")
+
+    with pytest.raises(Conflict):
+        sample.add(tenant, wellkept.now())
+    with pytest.raises(NotFound):
+        sample.remove(tenant)
+
+    assert [each.text for each in tenant.agent("sample").list()] == ["Mine"]
 
 
 def test_what_waits_is_said_and_linked(wellkept: Wellkept) -> None:

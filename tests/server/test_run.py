@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.server.live import ServerProcess, client_of, wait_until
+from tests.server.live import PROGRAM, ServerProcess, client_of, wait_until
 from wellkept.api.wellkept import Wellkept
 from wellkept.errors import Invalid
 from wellkept.server.run import listening, serve
@@ -84,8 +84,11 @@ def test_what_many_clients_wrote_at_once_is_there_after_a_restart(tmp_path: Path
     assert (code, out, errors) == (0, "Stopped; everything is stored.\n", "")
     assert len(set(ids)) == CLIENTS * WRITES
     assert [path.name for path in tmp_path.iterdir()] == ["memory.db"], "the store was closed in good order"
-    with ServerProcess(url) as server, client_of(server.address) as client:
+    with_sample = PROGRAM.replace("no_auth=", "has_sample=True, no_auth=")
+    with ServerProcess(url, program=(with_sample, url, "True")) as server, client_of(server.address) as client:
         kept = client.get("/api/agents/shared/memories", params={"limit": 500}).json()["items"]
+        found = client.post("/api/agents/sample/recall", json={"query": "what must Lena never eat?", "user": "lena"})
+    assert "hazelnuts" in found.json()["hits"][0]["text"], "sample data is there when the server begins"
     assert {memory["text"] for memory in kept} == {f"{n}/{count}" for n in range(CLIENTS) for count in range(WRITES)}
 
 

@@ -41,6 +41,7 @@ from wellkept.model import KeyScope
 from wellkept.program import advise_install
 from wellkept.providers.otlp import export_spans
 from wellkept.server.app import create_app
+from wellkept.server.console import sample
 from wellkept.server.http.connection import ImpatientProtocol
 from wellkept.server.http.routing import CONSOLE_PATH
 from wellkept.server.mcp import mounting
@@ -63,8 +64,10 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _say) -> None:
+def serve(settings: Settings, *, no_auth: bool, has_sample: bool = False, say: Callable[[str], None] = _say) -> None:
     """Serve the store of these settings until SIGINT or SIGTERM, then finish running requests.
+
+    With `has_sample`, sample data is added first, unless it is there.
 
     Raises: Invalid, StoreError, SchemaMismatch.
     """
@@ -79,17 +82,19 @@ def serve(settings: Settings, *, no_auth: bool, say: Callable[[str], None] = _sa
         if count > 1:
             # Workers open the store themselves: this creates or upgrades it, and the first key, once.
             with Wellkept(settings=settings) as wellkept:
-                _announce(wellkept, listener, no_auth=no_auth, say=say)
+                _announce(wellkept, listener, no_auth=no_auth, has_sample=has_sample, say=say)
             proxies = settings.trusted_proxies
             is_noted = run_workers(count, listener, settings, no_auth=no_auth, options=options(proxies=proxies))
         else:
-            is_noted = _serve_alone(settings, listener, no_auth=no_auth, say=say)
+            is_noted = _serve_alone(settings, listener, no_auth=no_auth, has_sample=has_sample, say=say)
     if not is_noted:
         raise StoreError(NOT_NOTED)
     say("Stopped; everything is stored.")
 
 
-def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> bool:
+def _serve_alone(
+    settings: Settings, listener: socket.socket, *, no_auth: bool, has_sample: bool, say: Callable[[str], None]
+) -> bool:
     """Serve in this process; return False if what waited in the background could not be written at the end."""
     share_heaps()
     with ExitStack() as stack:
@@ -98,13 +103,17 @@ def _serve_alone(settings: Settings, listener: socket.socket, *, no_auth: bool, 
         app = create_app(wellkept, no_auth=no_auth, hosts=[settings.host])
         server = uvicorn.Server(uvicorn.Config(app, **options(proxies=settings.trusted_proxies)))
         with stopped_by_signals(server):
-            _announce(wellkept, listener, no_auth=no_auth, say=say)
+            _announce(wellkept, listener, no_auth=no_auth, has_sample=has_sample, say=say)
             server.run(sockets=[listener])
         return close_store(stack.pop_all())
 
 
-def _announce(wellkept: Wellkept, listener: socket.socket, *, no_auth: bool, say: Callable[[str], None]) -> None:
+def _announce(
+    wellkept: Wellkept, listener: socket.socket, *, no_auth: bool, has_sample: bool, say: Callable[[str], None]
+) -> None:
     """Create the first key if there is none, and show where everything is. Raises: Invalid."""
+    if has_sample:
+        sample.add(wellkept.tenant(), wellkept.now())
     settings, address = wellkept.settings, _address(listener)
     made = None if no_auth else create_first_key(wellkept, is_loopback=is_loopback(settings.host))
     say(f"Memories  {masked(settings.store_url)}")

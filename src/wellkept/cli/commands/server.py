@@ -61,6 +61,7 @@ def serve(
     public_hosts: list[str] | None = None,
     workers: int | None = None,
     no_auth: bool = False,
+    demo: bool = False,
     **options: Unpack[SummaryOptions],
 ) -> None:
     """Serve REST, MCP and the console over HTTP until Ctrl-C.
@@ -72,13 +73,14 @@ def serve(
     --public-host NAME: Another host name to accept, such as memory.example.org.
     --workers N: Processes that serve; by default one per processor, up to 4.
     --no-auth: Require no key; only on a loopback address.
+    --demo: Add sample data; the console removes it by one button.
 
     Example: wellkept serve --port 8077 --no-auth"""
     run.flags |= {"host": host, "port": port, "workers": workers, "public_hosts": public_hosts, **options}
     # Before the next line loads NumPy.
     use_one_thread_each()
     server = optional_module("wellkept.server.run", needs="The server", extra="server")
-    server.serve(run.settings, no_auth=no_auth)
+    server.serve(run.settings, no_auth=no_auth, has_sample=demo)
 
 
 class InstallOptions(TypedDict):

@@ -1,4 +1,4 @@
-"""The first page: what there is, what happened, what waits for a decision; and the list of agents."""
+"""The first page: what there is, what happened, what waits for a decision; sample data; and the list of agents."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from wellkept.model import DayCount, KeyScope, TenantStats
-from wellkept.server.console.pages import BOX_HEIGHT, BOX_WIDTH, AtTenant, describe_bytes, page_router
-from wellkept.server.http.routing import READ
+from wellkept.server.console import sample
+from wellkept.server.console.pages import BOX_HEIGHT, BOX_WIDTH, AtTenant, describe_bytes, go, page_router
+from wellkept.server.http.routing import ADMIN, READ
 from wellkept.server.paging import READ_LARGE_AT_ONCE, read_page
 from wellkept.server.rest.health import find_problems
 from wellkept.upkeep.stats import DAYS
@@ -60,7 +61,22 @@ def show_home(visit: AtTenant, days: Annotated[int, Query(ge=1, le=CHOICES[-1])]
         # The size of the whole store is no tenant's business.
         size=describe_bytes(visit.wellkept.count_bytes()) if visit.access.scope is KeyScope.OPERATOR else "",
         maintenance=visit.wellkept.maintenance.refresh(),
+        has_sample=sample.has_sample(visit.tenant),
     )
+
+
+@router.post("/sample", scope=ADMIN)
+def add_sample(visit: AtTenant) -> Response:
+    """Store the sample data, unless it is there, and show its memories."""
+    sample.add(visit.tenant, visit.wellkept.now())
+    return go("agents", sample.AGENT)
+
+
+@router.post("/sample/remove", scope=ADMIN)
+def remove_sample(visit: AtTenant) -> Response:
+    """Delete the sample data."""
+    sample.remove(visit.tenant)
+    return go()
 
 
 @router.get("/agents", scope=READ)
