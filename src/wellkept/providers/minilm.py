@@ -201,9 +201,10 @@ class _Encoder:
 
     def read(self, texts: Sequence[str]) -> tuple[Floats, Floats]:
         vectors, readings = (np.empty((len(texts), DIMENSIONS), np.float32) for _ in range(2))
+        facts = NATIVE_CALLS.call("built-in encoder of facts", self.open_facts)
         for batch, inputs in self._make_batches(texts):
             vectors[batch], states = _run(self.session, ["vectors", "states"], inputs)
-            readings[batch] = _run(self.open_facts(), ["readings"], {"states": states, "mask": inputs["mask"]})[0]
+            readings[batch] = _run(facts, ["readings"], {"states": states, "mask": inputs["mask"]})[0]
         return vectors, readings
 
     def _make_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], dict[str, NDArray[Any]]]]:
