@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from wellkept.caller import current_caller
 from wellkept.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def add(tenant: TenantMemory, now: datetime) -> None:
 
 
 def remove(tenant: TenantMemory) -> None:
-    """Delete the sample data: the agent with all it owns, and the documents. Raises: NotFound."""
+    """Delete the sample data: the agent with all it owns, and the documents. Raises: Forbidden; NotFound."""
+    current_caller().check_whole_tenant()
     if not has_sample(tenant):
         raise NotFound("There is no sample data.")
     tenant.agents.delete(AGENT)
