@@ -130,7 +130,7 @@ def _compare_words(old: Statement, new: Statement) -> dict[str, float]:
     novelty = new.content - frozenset(old.stems)
     hit = new.removed & frozenset(old.stems)
     names = {name for name in old.mentions & new.mentions if name not in old.subjects | new.subjects}
-    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+    cosine = _find_cosine(old, new)
     return {
         "cosine": cosine,
         "overlap": shared_weight / max(min(old_weight, new_weight), 1.0),
@@ -231,7 +231,7 @@ def _share_start(old: Statement, new: Statement) -> float:
 
 def compare(old: Statement, new: Statement) -> list[float]:
     """Return what two statements have in common, and the cues of the new one, as numbers in the order of `SIGNS`."""
-    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+    cosine = _find_cosine(old, new)
     least = min(_sum_weights(old.content, old.language), _sum_weights(new.content, new.language))
     same_attribute = bool(old.attribute and old.attribute == new.attribute)
     one, other = set(terms(old.value)), set(terms(new.value))
@@ -267,9 +267,13 @@ def _find_people(statement: Statement) -> frozenset[str]:
     return frozenset() if statement.is_thing else statement.subjects
 
 
+def _find_cosine(old: Statement, new: Statement) -> float:
+    return 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+
+
 def rate_nearness(old: Statement, new: Statement) -> float:
     """Rate how likely two statements are about the same: by meaning, shared words and subject."""
-    cosine = 0.0 if old.vector is None or new.vector is None else float(old.vector @ new.vector)
+    cosine = _find_cosine(old, new)
     return cosine + 0.1 * min(count_evidence(old, new), 3.0) + 0.1 * is_compatible(old, new)
 
 

@@ -58,9 +58,6 @@ MAX_KNOWN = 1_000
 MAX_COMPARED = 150
 """Standing facts that one statement is compared with: those that share words with it, then the newest."""
 
-MAX_SENTENCES = 40
-"""Sentences of a turn that are rated. Those after them are kept by rules alone, and end nothing."""
-
 MAX_READ = 40
 """Sentences of a turn that are compared with what stands; a message with more is a text."""
 
@@ -493,11 +490,12 @@ class Telling:
 
     def _read_texts(self, texts: Sequence[str]) -> tuple[Vector, Vector]:
         """Return the vectors and the readings of texts; none if the packaged encoder cannot be used."""
-        try:
-            return self._encode(texts)
-        except ModelError as error:
-            log.warning("Facts end no others: %s", error)
-            return np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
+        if texts:  # most questions state nothing, and need no encoder
+            try:
+                return self._encode(texts)
+            except ModelError as error:
+                log.warning("Facts end no others: %s", error)
+        return np.empty((0, 0), np.float32), np.empty((0, 0), np.float32)
 
     def _record(self, owner: Owner, action: str, message: str, ids: Sequence[str]) -> None:
         event = AuditEvent(
